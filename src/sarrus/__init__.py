@@ -1,0 +1,65 @@
+"""Sarrus: model, diagnose, simulate and control machines whose parts are tied together."""
+
+from typing import TYPE_CHECKING, Any
+
+from sarrus.errors import AssemblyError as AssemblyError
+from sarrus.errors import CompilerError as CompilerError
+from sarrus.errors import ModelError as ModelError
+from sarrus.errors import SarrusError as SarrusError
+from sarrus.errors import StateError as StateError
+from sarrus.errors import UnknownNameError as UnknownNameError
+from sarrus.model import library as library
+from sarrus.model.expression import parameter as parameter
+from sarrus.model.features import curve_on as curve_on
+from sarrus.model.features import cylindrical_on as cylindrical_on
+from sarrus.model.features import line_on as line_on
+from sarrus.model.features import planar_on as planar_on
+from sarrus.model.features import plane_on as plane_on
+from sarrus.model.features import point_on as point_on
+from sarrus.model.features import prismatic_on as prismatic_on
+from sarrus.model.features import revolute_on as revolute_on
+from sarrus.model.features import spherical_on as spherical_on
+from sarrus.model.features import surface_on as surface_on
+from sarrus.model.features import universal_on as universal_on
+from sarrus.model.features import weld_on as weld_on
+from sarrus.model.geometry import rotation_about as rotation_about
+from sarrus.model.inertia import box as box
+from sarrus.model.inertia import cylinder as cylinder
+from sarrus.model.inertia import parallel_axis as parallel_axis
+from sarrus.model.inertia import point_mass as point_mass
+from sarrus.model.inertia import rod as rod
+from sarrus.model.inertia import sphere as sphere
+from sarrus.model.lagrangian import Lagrangian as Lagrangian
+from sarrus.model.mechanism import Mechanism as Mechanism
+from sarrus.model.parts import Model as Model
+
+if TYPE_CHECKING:
+    from sarrus.dynamics.compile import compile as compile
+    from sarrus.dynamics.state import State as State
+    from sarrus.dynamics.system import System as System
+
+__version__ = "0.1.0"
+
+# names whose modules need CasADi or a compiler: imported when first used
+_LAZY = {
+    "State": "sarrus.dynamics.state",
+    "System": "sarrus.dynamics.system",
+    "compile": "sarrus.dynamics.compile",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'sarrus' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+__all__ = [name for name in __dir__() if not name.startswith("_") and name not in ("Any", "TYPE_CHECKING")]

@@ -1,0 +1,62 @@
+"""Terms, energies and poses as functions of numbers, evaluated by CasADi's own interpreter.
+
+These are the oracle and the convenience of the machine: exact, not compiled, one state at a time. They are written to
+the cache as text and read back only when first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sarrus.symbolic.terms import Terms
+
+# which outputs are columns (the others are matrices, also when a machine has one coordinate)
+_COLUMNS = {
+    "terms": lambda i: i in (1, 3, 4, 5),
+    "position": lambda i: i in (0, 2),
+    "frames": lambda i: i % 2 == 0,
+}
+
+
+def symbolic_functions(terms: Terms, first_stage: Any) -> dict[str, Any]:
+    """CasADi functions by name, from the expressions of a machine."""
+    import casadi as ca
+
+    x = terms
+    frames = [part for p, R in x.frames.values() for part in (p, R)]
+    guards = ca.vertcat(*[g for _, g in x.guards]) if x.guards else ca.SX(0, 1)
+    full = [x.t, x.q, x.v, x.p]
+    dense = [ca.densify(e) for e in (x.M, x.h, x.A, x.gamma, x.phi, x.a, x.B, x.N)]
+    energy = [ca.vertcat(x.kinetic, x.potential, x.dissipated, x.applied)]
+    place = [x.t, x.q, x.p]
+    return {
+        "terms": ca.Function("terms", full, ca.cse(dense)),
+        "position": ca.Function("position", place, ca.cse([dense[4], dense[2], dense[5], dense[7], dense[0]])),
+        "energy": ca.Function("energy", full, ca.cse(energy)),
+        "frames": ca.Function("frames", place, ca.cse(frames)),
+        "guards": ca.Function("guards", place, [guards]),
+        "stages": first_stage,
+    }
+
+
+@dataclass
+class Functions:
+    """Named functions, deserialised when first called."""
+
+    texts: Mapping[str, str]
+    _loaded: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, name: str, *inputs: Any) -> list[np.ndarray]:
+        """Evaluate at one state; outputs are dense arrays, columns flattened."""
+        if name not in self._loaded:
+            import casadi as ca
+
+            self._loaded[name] = ca.Function.deserialize(self.texts[name])
+        function = self._loaded[name]
+        values = function.call([np.asarray(x, dtype=float) for x in inputs])
+        is_column = _COLUMNS.get(name, lambda index: True)
+        return [np.array(x.full()).ravel() if is_column(i) else np.array(x.full()) for i, x in enumerate(values)]

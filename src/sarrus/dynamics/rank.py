@@ -1,0 +1,90 @@
+"""Rank, determinacy and projectors by singular values of the scaled rows in the mass metric (sheet 2.1, 2.5, 3, 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sarrus.dynamics.solution import ConstraintForces, Rank
+from sarrus.dynamics.state import State
+from sarrus.errors import StateError
+
+if TYPE_CHECKING:
+    from sarrus.dynamics.system import System
+
+
+def scaled_rows(system: System, M: np.ndarray, A: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """L with M = L Lᵀ, and diag(d) A L⁻ᵀ: all rows, those switched off or identically zero as zeros."""
+    L = np.linalg.cholesky(M)
+    rows = np.zeros_like(A)
+    kept = list(system.kept)
+    rows[kept] = (A[kept] * active[kept, None]) / system.norms[:, None]
+    return L, np.linalg.solve(L, rows.T).T
+
+
+def analyse(system: System, state: State, active: Mapping[str, bool] | None) -> Rank:
+    """Rank of the active rows at one state."""
+    if state.count is not None:
+        raise StateError("rank: give one state (state.row(i) picks one from an array of states)")
+    flags = system.active_rows(active)
+    values = system.terms(state)
+    _, S = scaled_rows(system, values.M, values.A, flags)
+    U, sigma, _ = np.linalg.svd(S) if S.size else (np.eye(len(S)), np.zeros(0), None)
+    r = int(np.sum(sigma > system.tolerance))
+    on = flags > 0
+    null = U[:, r:]
+    outside = null[:, ~np.any(np.abs(null[on]) > 1e-9, axis=0)] if null.size else null  # rows that are off
+    null = null[:, np.any(np.abs(null[on]) > 1e-9, axis=0)] if null.size else outside
+    names = [row.name for row in system.layout.rows]
+    involved = np.any(np.abs(null) > 1e-6, axis=1) & on if null.size else np.zeros(len(names), dtype=bool)
+    redundant = tuple(name for name, is_in in zip(names, involved, strict=True) if is_in)
+    return Rank(r, int(on.sum()), system.layout.nv - r, sigma, system.tolerance, redundant, null)
+
+
+def constraint_forces(
+    system: System, state: State, lam: np.ndarray, active: Mapping[str, bool] | None
+) -> ConstraintForces:
+    """Split Aᵀλ by constraint, and find which shares the equations determine."""
+    if state.count is not None:
+        parts = [constraint_forces(system, state.row(i), lam[i], active) for i in range(state.count)]
+        groups = system.groups
+
+        def gather(key: str) -> dict[str, Any]:
+            return {g: np.stack([getattr(part, key)[g] for part in parts]) for g in groups}
+
+        total = np.stack([part.generalised for part in parts])
+        return ConstraintForces(gather("lam"), total, gather("by_group"), gather("determinate"))
+    values = system.terms(state)
+    flags = system.active_rows(active)
+    _, S = scaled_rows(system, values.M, values.A, flags)
+    U, sigma, _ = np.linalg.svd(S) if S.size else (np.eye(len(S)), np.zeros(0), None)
+    null = U[:, int(np.sum(sigma > system.tolerance)) :]
+    slices = {g: system.layout.group_rows(g) for g in system.groups}
+    # a share changes along a dependence n of the rows by S_gᵀ n_g: it is determinate if that is nothing
+    determinate = {g: bool(np.all(np.abs(S[s].T @ null[s]) < 10 * system.tolerance)) for g, s in slices.items()}
+    return ConstraintForces(
+        {g: lam[s] for g, s in slices.items()},
+        values.A.T @ lam,
+        {g: values.A[s].T @ lam[s] for g, s in slices.items()},
+        determinate,
+    )
+
+
+def projector(system: System, state: State, metric: str, active: Mapping[str, bool] | None) -> np.ndarray:
+    """Θ = L⁻ᵀ(I - Π)Lᵀ, or P = I - A⁺A."""
+    if metric not in ("mass", "plain"):
+        raise StateError(f"projector: unknown metric {metric!r}; use 'mass' or 'plain'")
+    if state.count is not None:
+        return np.stack([projector(system, state.row(i), metric, active) for i in range(state.count)])
+    values = system.terms(state)
+    L, S = scaled_rows(system, values.M, values.A, system.active_rows(active))
+    if not S.size:
+        return np.eye(system.layout.nv)
+    _, sigma, Vt = np.linalg.svd(S, full_matrices=False)
+    V = Vt[: int(np.sum(sigma > system.tolerance))].T
+    if metric == "mass":
+        return np.eye(len(L)) - np.linalg.solve(L.T, V @ (V.T @ L.T))
+    basis = np.linalg.qr(L @ V)[0] if V.size else V  # columns of Aᵀ = L Sᵀ span what L V spans
+    return np.eye(len(L)) - basis @ basis.T

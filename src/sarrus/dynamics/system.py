@@ -1,0 +1,286 @@
+"""The compiled machine: one object that answers for one state or for an array of states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sarrus.dynamics import assembly, manifold, rank
+from sarrus.dynamics.functions import Functions
+from sarrus.dynamics.reference import row_norms
+from sarrus.dynamics.solution import ConstraintForces, Energy, Rank, Solution, TermValues
+from sarrus.dynamics.state import State, checked_array, make_state
+from sarrus.dynamics.tasks import Task, build_task
+from sarrus.errors import SarrusError, StateError, UnknownNameError
+from sarrus.kernel.library import MachineLibrary
+from sarrus.model.lagrangian import Lagrangian
+from sarrus.model.layout import Layout
+from sarrus.model.parts import Model
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """A compiled machine. Made by `sarrus.compile`; all its fields are fixed.
+
+    Attributes:
+        layout: names, sizes and slices.
+        description: what it was made from.
+        library: the compiled kernel.
+        functions: terms, energies and poses, evaluated by CasADi.
+        kept: rows that are not identically zero.
+        y_index: pattern of L⁻¹Aᵀ.
+        p: parameter values.
+        norms: reference norms of the kept rows.
+        guard_rows: the constraint row that each guard of the assembly belongs to.
+        tolerance: singular values of the scaled rows below this are zero.
+        fast_pivot: smallest pivot at which the generated fast path is trusted.
+    """
+
+    layout: Layout
+    description: Model | Lagrangian
+    library: MachineLibrary
+    functions: Functions
+    kept: tuple[int, ...]
+    y_index: np.ndarray
+    p: np.ndarray
+    norms: np.ndarray
+    guard_rows: tuple[int, ...] = ()
+    tolerance: float = 1e-6
+    fast_pivot: float = 1e-6
+
+    # --- names -----------------------------------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        """Name of the machine."""
+        return self.layout.name
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the constraints."""
+        return self.layout.groups
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return self.layout.u_names
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Parameter values by name."""
+        return dict(zip(self.layout.parameters, self.p.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        """Name and sizes."""
+        x = self.layout
+        return f"<System {x.name!r}: {x.nq} positions, {x.nv} velocities, {x.m} constraint rows, {x.nu} inputs>"
+
+    def with_parameters(self, **values: float) -> System:
+        """The same machine with other parameter values; nothing is compiled again.
+
+        Args:
+            values: new values by parameter name; the others stay.
+        """
+        names = list(self.layout.parameters)
+        p = self.p.copy()
+        for name, value in values.items():
+            if name not in names:
+                raise UnknownNameError("parameter", name, names)
+            if not np.isfinite(float(value)):
+                raise StateError(f"parameter {name!r}: expected a finite number, got {value!r}")
+            p[names.index(name)] = float(value)
+        return replace(self, p=p, norms=row_norms(self.layout, self.functions, self.kept, self.y_index, p))
+
+    # --- states ----------------------------------------------------------------------------------------------------
+    def state(self, q: Any, v: Any = None, t: Any = 0.0) -> State:
+        """An exact state from full vectors, checked but not corrected.
+
+        Args:
+            q: positions, shape (nq,) or (count, nq).
+            v: velocities of the matching shape; zero if not given.
+            t: time [s].
+        """
+        return make_state(self.layout, q, v, t)
+
+    def assemble(
+        self,
+        positions: Mapping[str, Any] | None = None,
+        velocities: Mapping[str, Any] | None = None,
+        *,
+        near: State | Mapping[str, Any] | None = None,
+        signs: Mapping[str, Any] | None = None,
+        t: float = 0.0,
+        active: Mapping[str, bool] | None = None,
+        tolerance: float = 1e-12,
+    ) -> State:
+        """A consistent state from a partial guess: the one nearest to the guess that satisfies every constraint.
+
+        Args:
+            positions: coordinates that must have exactly these values, by name.
+            velocities: velocities that must have exactly these values, by name; the rest moves as little as it can
+                (least kinetic energy).
+            near: where to look: a state to stay close to (which follows a branch), or guesses by name.
+            signs: coordinate name -> +1 or -1, to choose among assemblies.
+            t: time [s], for moving constraints.
+            active: constraint name -> False to leave it out.
+            tolerance: largest residual accepted, relative to the machine's length.
+
+        Returns:
+            A state whose closures hold to rounding.
+
+        Raises:
+            AssemblyError: naming the closure that cannot be satisfied, its residual and what to change.
+        """
+        request = assembly.Request(positions or {}, velocities or {}, near, signs or {}, t, active or {}, tolerance)
+        return assembly.assemble(self, request)
+
+    def retract(self, q: Any, step: Any) -> np.ndarray:
+        """Move positions along a velocity times a time, staying on the manifold of configurations."""
+        return manifold.retract(self.layout, np.asarray(q, dtype=float), np.asarray(step, dtype=float))
+
+    # --- terms -----------------------------------------------------------------------------------------------------
+    def terms(self, state: State) -> TermValues:
+        """The arrays M, h, A, γ, Φ, a, B, N at a state."""
+        return TermValues(*self._each("terms", state, state.v))
+
+    def energy(self, state: State) -> Energy:
+        """Energies and powers at a state."""
+        return Energy(*np.moveaxis(self._each("energy", state, state.v)[0], -1, 0))
+
+    def frames(self, state: State) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """World position and rotation matrix of every body and named frame."""
+        values = self._each("frames", state)
+        return {name: (values[2 * k], values[2 * k + 1]) for k, name in enumerate(self.layout.frames)}
+
+    def frame(self, state: State, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """World position and rotation matrix of one body or named frame."""
+        if name not in self.layout.frames:
+            raise UnknownNameError("frame", name, self.layout.frames)
+        return self.frames(state)[name]
+
+    def task(self, kind: str, target: Any) -> Task:
+        """A task map with its Jacobian.
+
+        Args:
+            kind: "point" (position of a feature), "orientation" (of a body) or "coordinate" (by name).
+            target: the feature, body or coordinate name.
+        """
+        if not isinstance(self.description, Model):
+            raise SarrusError(f"{self.name}: tasks need a machine described by bodies, not by a Lagrangian")
+        return build_task(self.description, kind, target, self.p)
+
+    def _each(self, name: str, state: State, *more: np.ndarray) -> list[np.ndarray]:
+        self._own(state)
+        if state.count is None:
+            return self.functions(name, state.t, state.q, *more, self.p)
+        times = np.broadcast_to(state.t, (state.count,))
+        rows = [
+            self.functions(name, times[i], state.q[i], *(x[i] for x in more), self.p) for i in range(state.count)
+        ]
+        return [np.stack(parts) for parts in zip(*rows, strict=True)]
+
+    def _own(self, state: State) -> None:
+        if not isinstance(state, State):
+            raise StateError(f"expected a state of {self.name}, got {type(state).__name__}; make one with system.state")
+        if state.layout is not self.layout and state.layout.q_names != self.layout.q_names:
+            raise StateError(f"this state belongs to {state.layout.name!r}, not to {self.name!r}")
+
+    # --- the constrained acceleration ------------------------------------------------------------------------------
+    def acceleration(self, state: State, u: Any = None, f: Any = None, active: Mapping[str, bool] | None = None):
+        """Accelerations v̇ of the constrained machine, by compiled code.
+
+        Args:
+            state: one state or an array of states.
+            u: inputs, shape (nu,) or (count, nu); zero if not given.
+            f: further generalised forces, shape (nv,) or (count, nv).
+            active: constraint name -> False for those switched off.
+        """
+        return self._solve(state, u, f, active)[0]
+
+    def solve(self, state: State, u: Any = None, f: Any = None, active: Mapping[str, bool] | None = None) -> Solution:
+        """Accelerations and multipliers together with the rank decision; arguments as for `acceleration`."""
+        vdot, lam, report = self._solve(state, u, f, active)
+        flags = self.active_rows(active)
+        ranks, path, accepted, rejected, _ = np.moveaxis(report, -1, 0)
+        accepted = np.where(ranks > 0, accepted, np.inf)
+        names = np.where(path > 0, "rank-revealing", "fast")
+        if state.count is None:
+            kept = int(flags.sum())
+            return Solution(
+                vdot, lam, int(ranks), kept, str(names), self.tolerance, float(accepted), float(rejected)
+            )
+        return Solution(vdot, lam, ranks.astype(int), int(flags.sum()), names, self.tolerance, accepted, rejected)
+
+    def constraint_forces(
+        self, state: State, u: Any = None, f: Any = None, active: Mapping[str, bool] | None = None
+    ) -> ConstraintForces:
+        """Multipliers by name, Aᵀλ, each constraint's share of it and whether that share is unique.
+
+        Args:
+            state: one state (or an array of states, for which shares are judged at each).
+            u: inputs.
+            f: further generalised forces.
+            active: constraint name -> False for those switched off.
+        """
+        _, lam, _ = self._solve(state, u, f, active)
+        return rank.constraint_forces(self, state, lam, active)
+
+    def rank(self, state: State, active: Mapping[str, bool] | None = None) -> Rank:
+        """Rank of the constraints at one state with all singular values.
+
+        Args:
+            state: one state.
+            active: constraint name -> False for those switched off.
+        """
+        return rank.analyse(self, state, active)
+
+    def projector(self, state: State, metric: str = "mass", active: Mapping[str, bool] | None = None) -> np.ndarray:
+        """Projector onto the velocities that the constraints allow.
+
+        Args:
+            state: one state or an array of states.
+            metric: "mass" for Θ, orthogonal in the kinetic energy; "plain" for P = I - A⁺A.
+            active: constraint name -> False for those switched off.
+        """
+        return rank.projector(self, state, metric, active)
+
+    def active_rows(self, active: Mapping[str, bool] | None) -> np.ndarray:
+        """One flag for each row: 1 active, 0 switched off."""
+        flags = np.ones(self.layout.m)
+        for name, value in (active or {}).items():
+            flags[self.layout.group_rows(name)] = float(bool(value))
+        return flags
+
+    def _solve(self, state: State, u: Any, f: Any, active: Mapping[str, bool] | None) -> tuple[np.ndarray, ...]:
+        self._own(state)
+        x = self.layout
+        inputs = (
+            _time_column(state.t), state.q, state.v,
+            _or_zero("inputs u", u, x.u_names, state), _or_zero("forces f", f, x.v_names, state),
+        )  # fmt: skip
+        square = self.norms**2
+        rowdata = np.concatenate([square, 1 / square, 1 / self.norms])
+        vdot, lam, report = self.library.accelerate(
+            inputs, self.p, self.active_rows(active), rowdata, self.tolerance, self.fast_pivot, False
+        )
+        if not np.all(report[..., 4] > 0):
+            raise StateError(
+                f"{self.name}: the mass matrix is not positive definite at this state "
+                f"(smallest pivot {np.min(report[..., 4]):.3g}); check masses, inertias and parameters"
+            )
+        return vdot, lam, report
+
+
+def _time_column(t: Any) -> np.ndarray:
+    return np.array([t]) if np.ndim(t) == 0 else np.ascontiguousarray(t, dtype=float).reshape(-1, 1)
+
+
+def _or_zero(what: str, values: Any, names: tuple[str, ...], state: State) -> np.ndarray:
+    if values is None:
+        return np.zeros(len(names))
+    array = checked_array(what, values, len(names), names)
+    if array.ndim == 2 and array.shape[0] != state.count:
+        raise StateError(f"{what}: {array.shape[0]} rows for {state.count or 'a single'} state(s)")
+    return array

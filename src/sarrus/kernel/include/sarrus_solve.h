@@ -1,0 +1,226 @@
+/* Constrained acceleration of one state: the generated fast path, and the rank-revealing solve behind it.
+
+   Needs from the generated part: SR_NQ, SR_NV, SR_NU, SR_NP, SR_M (all rows), SR_K (rows that can be nonzero), SR_NL,
+   SR_NY, tables sr_kept[], sr_y_row[], sr_y_col[], functions sr_terms, sr_fast, sr_finish.
+
+   In the mass metric, with the rows scaled by fixed references d (columns of Ys have norm about 1):
+     Ys = D^-1/2 Y diag(d),   Ys P = Q R,   R = [T 0] Z'   (complete orthogonal decomposition)
+     x  = (I - Pi) z + (Ys')^+ g,   Ys mu = x - z with least |mu|,   lambda = diag(d) mu.                          */
+#ifndef SARRUS_SOLVE_H
+#define SARRUS_SOLVE_H
+
+/* static arrays of C99 must not have zero length */
+#define SR_DIM(n) ((n) > 0 ? (n) : 1)
+
+typedef struct {
+  real tolerance;   /* directions with a singular value below this are dropped */
+  real fast_pivot;  /* smallest pivot, relative to the reference, at which the fast path is trusted */
+  int mode;         /* 0: fast path if it can be trusted, 1: always rank-revealing */
+} sr_options;
+
+/* what the solve decided; never hidden from the caller */
+typedef struct {
+  real rank;      /* independent active rows */
+  real path;      /* 0 fast, 1 rank-revealing */
+  real accepted;  /* smallest accepted singular value (fast path: root of the smallest pivot, an upper bound) */
+  real rejected;  /* norm of what was rejected, an upper bound of the largest rejected singular value */
+  real inertia;   /* smallest pivot of M; not positive: M is singular or not finite */
+} sr_report;
+
+SR_FN real sr_dot(const real *a, const real *b, int n) {
+  real s = 0;
+  for (int i = 0; i < n; i++) s += a[i] * b[i];
+  return s;
+}
+
+/* smallest singular value of the upper triangle R (column major, leading dimension ld), by inverse iteration */
+SR_FN real sr_smallest(const real *R, int ld, int r) {
+  real x[SR_DIM(SR_K)], s = 0;
+  for (int i = 0; i < r; i++) x[i] = (i & 1) ? (real)-0.7 : (real)1;
+  for (int pass = 0; pass < 4; pass++) {
+    for (int i = 0; i < r; i++) { /* R' y = x */
+      for (int k = 0; k < i; k++) x[i] -= R[i * ld + k] * x[k];
+      x[i] /= R[i * ld + i];
+    }
+    real growth = SR_MATH(sqrt)(sr_dot(x, x, r));
+    for (int i = 0; i < r; i++) x[i] /= growth;
+    for (int i = r - 1; i >= 0; i--) { /* R x = y */
+      for (int k = i + 1; k < r; k++) x[i] -= R[k * ld + i] * x[k];
+      x[i] /= R[i * ld + i];
+    }
+    growth = SR_MATH(sqrt)(sr_dot(x, x, r));
+    for (int i = 0; i < r; i++) x[i] /= growth;
+    s = 1 / growth;
+  }
+  return s;
+}
+
+/* reflect v so that all but its first entry vanish; returns beta of I - beta w w', w left in v, first entry in *head */
+SR_FN real sr_reflector(real *v, int n, int stride, real *head) {
+  real norm2 = 0;
+  for (int i = 1; i < n; i++) norm2 += v[i * stride] * v[i * stride];
+  real x0 = v[0];
+  if (norm2 == 0) {
+    *head = x0;
+    v[0] = 1;
+    return 0;
+  }
+  real length = SR_MATH(sqrt)(x0 * x0 + norm2);
+  *head = x0 > 0 ? -length : length;
+  v[0] = x0 - *head;
+  return 2 / (v[0] * v[0] + norm2);
+}
+
+/* lambda and x = D^-1 (z + Y lambda) by pivoted QR and complete orthogonal decomposition */
+SR_FN void sr_robust(const real *SR_RESTRICT dinv, const real *SR_RESTRICT y, const real *SR_RESTRICT z,
+                     const real *SR_RESTRICT gamma, const real *SR_RESTRICT scale, real tol, real *SR_RESTRICT lam,
+                     real *SR_RESTRICT x, sr_report *report) {
+  enum { n = SR_NV, m = SR_K };
+  real Y[SR_DIM(n * m)], root[SR_DIM(n)], c[SR_DIM(n)], g[SR_DIM(m)], mu[SR_DIM(m)], beta[SR_DIM(m)];
+  real diagonal[SR_DIM(m)], zeta[SR_DIM(m)];
+  int order[SR_DIM(m)];
+  for (int k = 0; k < n; k++) root[k] = SR_MATH(sqrt)(dinv[k]);
+  for (int k = 0; k < n; k++) c[k] = root[k] * z[k];
+  for (int i = 0; i < n * m; i++) Y[i] = 0;
+  for (int e = 0; e < SR_NY; e++) Y[sr_y_col[e] * n + sr_y_row[e]] = root[sr_y_row[e]] * y[e] * scale[sr_y_col[e]];
+  for (int j = 0; j < m; j++) order[j] = j;
+
+  /* Householder QR, largest remaining column first; c becomes Q'z. Below the diagonal: the reflectors. */
+  int r = 0, steps = 0, limit = n < m ? n : m;
+  real rest = 0;
+  for (; r <= limit; r++) {
+    int best = -1;
+    real largest = 0;
+    rest = 0;
+    for (int j = r; j < m; j++) {
+      real s = r < n ? sr_dot(Y + j * n + r, Y + j * n + r, n - r) : 0;
+      rest += s;
+      if (s > largest) largest = s, best = j;
+    }
+    if (r == limit || !(largest > tol * tol)) break;
+    steps = r + 1;
+    for (int i = 0; i < n; i++) {
+      real swap = Y[r * n + i];
+      Y[r * n + i] = Y[best * n + i];
+      Y[best * n + i] = swap;
+    }
+    int label = order[r];
+    order[r] = order[best];
+    order[best] = label;
+    real *w = Y + r * n + r;
+    beta[r] = sr_reflector(w, n - r, 1, &diagonal[r]);
+    for (int j = r + 1; j < m; j++) {
+      real *t = Y + j * n + r, f = beta[r] * sr_dot(w, t, n - r);
+      for (int i = 0; i < n - r; i++) t[i] -= f * w[i];
+    }
+    real f = beta[r] * sr_dot(w, c + r, n - r);
+    for (int i = 0; i < n - r; i++) c[r + i] -= f * w[i];
+  }
+
+  /* R, r x m, as its own array; a pivot may overstate the singular value, so ask again */
+  real R[SR_DIM(m * m)];
+  for (int j = 0; j < m; j++)
+    for (int i = 0; i < r; i++) R[j * m + i] = i == j ? diagonal[i] : (i < j ? Y[j * n + i] : 0);
+  real smallest = 0;
+  while (r > 0 && !((smallest = sr_smallest(R, m, r)) > tol)) {
+    for (int j = r - 1; j < m; j++) rest += R[j * m + r - 1] * R[j * m + r - 1];
+    r--;
+  }
+
+  /* [R11 R12] = [T 0] Z': each row's tail is folded into its diagonal entry, last row first */
+  if (r < m)
+    for (int i = r - 1; i >= 0; i--) {
+      real norm2 = 0, head = R[i * m + i], w0 = 1;
+      for (int j = r; j < m; j++) norm2 += R[j * m + i] * R[j * m + i];
+      zeta[i] = 0;
+      if (norm2 > 0) {
+        real length = SR_MATH(sqrt)(head * head + norm2);
+        real target = head > 0 ? -length : length;
+        w0 = head - target;
+        zeta[i] = 2 / (w0 * w0 + norm2);
+        for (int k = 0; k < i; k++) { /* rows above */
+          real f = w0 * R[i * m + k];
+          for (int j = r; j < m; j++) f += R[j * m + i] * R[j * m + k];
+          f *= zeta[i];
+          R[i * m + k] -= f * w0;
+          for (int j = r; j < m; j++) R[j * m + k] -= f * R[j * m + i];
+        }
+        R[i * m + i] = target;
+      }
+      diagonal[i] = w0; /* first entry of the reflector; the tail stays in row i of R12 */
+    }
+
+  /* T' s = first part of Z'P'g; in Q's axes the new x is [s, rest of Q'z] */
+  for (int j = 0; j < m; j++) g[j] = scale[order[j]] * gamma[order[j]];
+  if (r < m)
+    for (int i = r - 1; i >= 0; i--) {
+      real f = diagonal[i] * g[i];
+      for (int j = r; j < m; j++) f += R[j * m + i] * g[j];
+      f *= zeta[i];
+      g[i] -= f * diagonal[i];
+      for (int j = r; j < m; j++) g[j] -= f * R[j * m + i];
+    }
+  for (int i = 0; i < r; i++) {
+    for (int k = 0; k < i; k++) g[i] -= R[i * m + k] * g[k];
+    g[i] /= R[i * m + i];
+  }
+  for (int i = 0; i < r; i++) mu[i] = g[i] - c[i], c[i] = g[i];
+  for (int i = r - 1; i >= 0; i--) {
+    for (int k = i + 1; k < r; k++) mu[i] -= R[k * m + i] * mu[k];
+    mu[i] /= R[i * m + i];
+  }
+  for (int j = r; j < m; j++) mu[j] = 0;
+  if (r < m)
+    for (int i = 0; i < r; i++) { /* Z, in the opposite order of Z' */
+      real f = diagonal[i] * mu[i];
+      for (int j = r; j < m; j++) f += R[j * m + i] * mu[j];
+      f *= zeta[i];
+      mu[i] -= f * diagonal[i];
+      for (int j = r; j < m; j++) mu[j] -= f * R[j * m + i];
+    }
+  for (int j = 0; j < m; j++) lam[order[j]] = scale[order[j]] * mu[j];
+  for (int k = steps - 1; k >= 0; k--) { /* back from Q's axes */
+    const real *w = Y + k * n + k;
+    real f = beta[k] * sr_dot(w, c + k, n - k);
+    for (int i = 0; i < n - k; i++) c[k + i] -= f * w[i];
+  }
+  for (int k = 0; k < n; k++) x[k] = root[k] * c[k];
+  report->rank = r;
+  report->path = 1;
+  report->accepted = smallest;
+  report->rejected = SR_MATH(sqrt)(rest);
+}
+
+/* acceleration and multipliers of one state; rowdata holds SR_K squared norms, their inverses, and scales */
+SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real *u, const real *f, const real *p,
+                         const real *active, const real *rowdata, const sr_options *options, real *vdot, real *lam,
+                         sr_report *report) {
+  real lower[SR_DIM(SR_NL)], dinv[SR_DIM(SR_NV)], y[SR_DIM(SR_NY)], z[SR_DIM(SR_NV)], gamma[SR_DIM(SR_K)];
+  real x[SR_DIM(SR_NV)], mu[SR_DIM(SR_K)], pivots[SR_DIM(SR_K)];
+  sr_terms(t, q, v, u, f, p, active, lower, dinv, y, z, gamma);
+  real inertia = (real)INFINITY;
+  for (int k = 0; k < SR_NV; k++) /* written so that a NaN is caught too */
+    if (!(1 / dinv[k] >= inertia)) inertia = 1 / dinv[k];
+  report->inertia = inertia;
+  int trusted = options->mode == 0;
+  if (trusted) {
+    sr_fast(dinv, y, z, gamma, active, rowdata, mu, x, pivots);
+    real smallest = (real)INFINITY, rank = 0;
+    for (int i = 0; i < SR_K; i++) {
+      real pivot = pivots[i] * rowdata[SR_K + i];
+      if (!(pivot >= smallest)) smallest = pivot;
+      rank += active[i];
+    }
+    trusted = smallest >= options->fast_pivot;
+    report->rank = rank;
+    report->path = 0;
+    report->accepted = smallest > 0 && SR_K > 0 ? SR_MATH(sqrt)(smallest) : 0;
+    report->rejected = 0;
+  }
+  if (!trusted) sr_robust(dinv, y, z, gamma, rowdata + 2 * SR_K, options->tolerance, mu, x, report);
+  sr_finish(lower, x, vdot);
+  for (int i = 0; i < SR_M; i++) lam[i] = 0;
+  for (int i = 0; i < SR_K; i++) lam[sr_kept[i]] = mu[i];
+}
+
+#endif

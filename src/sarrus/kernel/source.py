@@ -1,0 +1,41 @@
+"""The C file of one machine: sizes, tables, generated stages, then the headers that do the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sarrus.kernel.printer import c_function
+from sarrus.symbolic.stages import Stages
+from sarrus.symbolic.terms import Terms
+
+_STAGES = {
+    "terms": (["t", "q", "v", "u", "f", "p", "on"], ["lower", "dinv", "y", "z", "gamma"]),
+    "fast": (["dinv", "y", "z", "gamma", "on", "reference"], ["lam", "x", "pivots"]),
+    "finish": (["lower", "x"], ["vdot"]),
+}
+
+
+def machine_source(terms: Terms, stages: Stages) -> str:
+    """C text of the whole machine; the same for CPU and GPU."""
+    layout = terms.layout
+    sizes = {
+        "SR_NQ": layout.nq,
+        "SR_NV": layout.nv,
+        "SR_NU": layout.nu,
+        "SR_NP": len(layout.parameters),
+        "SR_M": layout.m,
+        "SR_K": len(stages.kept),
+        "SR_NL": stages.terms.numel_out(0),
+        "SR_NY": len(stages.y_index),
+    }
+    parts = ['#include "sarrus_real.h"', *(f"#define {key} {value}" for key, value in sizes.items())]
+    parts.append(_table("sr_kept", stages.kept))
+    parts.append(_table("sr_y_row", [k for k, _ in stages.y_index]))
+    parts.append(_table("sr_y_col", [i for _, i in stages.y_index]))
+    parts += [c_function(getattr(stages, name), *arguments) for name, arguments in _STAGES.items()]
+    parts += ['#include "sarrus_solve.h"', "#ifndef __CUDACC__", '#include "sarrus_host.h"', "#endif", ""]
+    return "\n".join(parts)
+
+
+def _table(name: str, values: Sequence[int]) -> str:
+    return f"SR_TABLE int {name}[] = {{{', '.join(map(str, values)) or '0'}}};"

@@ -1,0 +1,259 @@
+"""Check a description as a whole and freeze it: every problem is found before anything is raised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sarrus.errors import ModelError
+from sarrus.model.expression import as_array, numeric, parameters_of
+from sarrus.model.parts import GROUND, JOINT_SIZES, Body, Feature, Joint, Model
+from sarrus.model.tree import span
+
+
+def freeze(
+    name: str,
+    gravity: Any,
+    planar: bool,
+    parts: Mapping[str, list[Any]],
+    frames: Mapping[str, Feature],
+    groups: Sequence[str],
+    problems: Sequence[str],
+) -> Model:
+    """Turn collected parts into a `Model`, or raise `ModelError` with every problem."""
+    found = list(problems)
+    try:
+        field = as_array(gravity, (3,))
+    except (ValueError, TypeError) as error:
+        field = np.zeros(3)
+        found.append(f"gravity: {error}")
+    values = {key: tuple(items) for key, items in parts.items()}
+    model = Model(name, field, planar, **values, frames=dict(frames), parameters={}, groups=tuple(groups))
+    found += _names(model)
+    found += _numbers(model)
+    found += _bodies(model)
+    found += _joints(model)
+    found += _references(model)
+    parameters, clashes = _parameters(model)
+    found += clashes
+    if _graph_is_sound(model):
+        found += _structure(model)
+    if found:
+        raise ModelError(name, list(dict.fromkeys(found)))
+    return Model(name, field, planar, **values, frames=dict(frames), parameters=parameters, groups=tuple(groups))
+
+
+def _names(model: Model) -> Iterator[str]:
+    spaces = {
+        "body": [b.name for b in model.bodies],
+        "joint or constraint": [j.name for j in model.joints] + list(model.groups),
+        "force element": [p.name for p in (*model.springs, *model.joint_springs, *model.loads)],
+        "actuator": [a.name for a in model.actuators],
+    }
+    for what, names in spaces.items():
+        for name, count in Counter(names).items():
+            if count > 1:
+                yield f"{what} {name!r}: the name is taken {count} times; names must be unique"
+            if not isinstance(name, str) or not name.strip():
+                yield f"{what} {name!r}: a name must be a text that is not empty"
+    if GROUND in spaces["body"]:
+        yield f"body {GROUND!r}: this name belongs to the fixed world; choose another"
+
+
+def _parts(model: Model) -> Iterator[tuple[str, Any]]:
+    """Every part with the words that name it in a message."""
+    kinds = {
+        "body": model.bodies,
+        "joint": model.joints,
+        "closure": model.closures,
+        "coupling": model.couplings,
+        "rolling": model.rollings,
+        "spring": model.springs,
+        "joint spring": model.joint_springs,
+        "load": model.loads,
+        "actuator": model.actuators,
+    }
+    for kind, items in kinds.items():
+        for item in items:
+            yield f"{kind} {item.name!r}", item
+    for name, feature in model.frames.items():
+        yield f"frame {name!r}", feature
+
+
+def _fields(part: Any) -> Iterator[tuple[str, Any]]:
+    """The numeric fields of a part, features and coefficient tables opened up."""
+    for key, value in vars(part).items():
+        if isinstance(value, Feature):
+            yield f"{key}.at", value.at
+        elif isinstance(value, Mapping):
+            yield from ((f"{key}[{k!r}]", v) for k, v in value.items())
+        elif not isinstance(value, (str, bool)) and not callable(value) and value is not None:
+            yield key, value
+
+
+def _numbers(model: Model) -> Iterator[str]:
+    if not np.all(np.isfinite(np.asarray(numeric(model.gravity), dtype=float))):
+        yield f"gravity is {model.gravity}; expected finite numbers [m/s²]"
+    for label, part in _parts(model):
+        for key, value in _fields(part):
+            try:
+                raw = tuple(numeric(x) for x in value) if isinstance(value, tuple) else numeric(value)
+                finite = np.all(np.isfinite(np.asarray(raw, dtype=float)))
+            except ZeroDivisionError:
+                finite = False
+            if key == "limits":  # an open side is written as infinity
+                finite = not np.any(np.isnan(np.asarray(value, dtype=float)))
+            if not finite:
+                yield f"{label}: {key} is {value}; expected a finite number"
+            elif key in ("mass", "damping", "rotor_inertia") and float(numeric(value)) < 0:
+                yield f"{label}: {key} is {value}; it must not be negative"
+
+
+def _bodies(model: Model) -> Iterator[str]:
+    for body in model.bodies:
+        tensor = np.asarray(numeric(body.inertia), dtype=float)
+        mass = float(numeric(body.mass))
+        if not (np.all(np.isfinite(tensor)) and np.isfinite(mass)):
+            continue  # already reported
+        scale = np.abs(tensor).max()
+        if scale == 0.0:
+            continue
+        if np.abs(tensor - tensor.T).max() > 1e-9 * scale:
+            yield f"body {body.name!r}: its inertia matrix is not symmetric"
+            continue
+        low, mid, high = np.linalg.eigvalsh(tensor)
+        if low < -1e-9 * scale:
+            yield f"body {body.name!r}: its inertia has the negative principal moment {low:.4g} kg m²"
+        elif high > (low + mid) * (1 + 1e-9):
+            yield (
+                f"body {body.name!r}: no rigid body has principal moments {low:.4g}, {mid:.4g}, {high:.4g} kg m² "
+                "(each must be at most the sum of the other two); is the inertia taken about the centre of mass?"
+            )
+
+
+def _joints(model: Model) -> Iterator[str]:
+    known = {GROUND, *(b.name for b in model.bodies)}
+    for joint in model.joints:
+        label = f"joint {joint.name!r}"
+        if joint.kind not in JOINT_SIZES:
+            yield f"{label}: unknown kind {joint.kind!r}; kinds: {', '.join(JOINT_SIZES)}"
+            continue
+        for side in (joint.parent, joint.child):
+            if side not in known:
+                yield f"{label}: {side!r} is not a body of this machine; bodies: {', '.join(sorted(known))}"
+        if joint.parent == joint.child:
+            yield f"{label}: it joins {joint.parent!r} to itself"
+        if joint.kind == "helical" and float(numeric(joint.pitch)) == 0.0:
+            yield f"{label}: a helical joint needs a pitch other than 0 (use revolute)"
+        if joint.kind == "universal" and np.linalg.norm(np.cross(joint.axis, joint.axis2)) < 1e-6:
+            yield f"{label}: the two axes of a universal joint must not be parallel"
+        if joint.limits is not None and not joint.limits[0] < joint.limits[1]:
+            yield f"{label}: limits {joint.limits} must be (low, high) with low < high"
+        if joint.initial is not None and joint.initial.shape != (joint.nq,):
+            yield f"{label}: initial has {joint.initial.size} values, its kind {joint.kind} has {joint.nq}"
+        one_dof = joint.nv == 1
+        for key in ("stiffness", "rest", "rotor_inertia"):
+            if not one_dof and np.any(np.asarray(getattr(joint, key) != 0.0)):
+                yield f"{label}: {key} is for joints with one coordinate, not {joint.kind}; use joint_spring or spring"
+
+
+def _references(model: Model) -> Iterator[str]:
+    bodies = {GROUND, *(b.name for b in model.bodies)}
+    coordinates = scalar_coordinates(model)
+    for label, part in _parts(model):
+        features = [part] if isinstance(part, Feature) else [v for v in vars(part).values() if isinstance(v, Feature)]
+        for feature in features:
+            if feature.problem:
+                yield f"{label}: {feature.problem}"
+            if feature.body not in bodies:
+                yield f"{label}: {feature.body!r} is not a body of this machine; bodies: {', '.join(sorted(bodies))}"
+        if len(features) == 2 and features[0].body == features[1].body:
+            yield f"{label}: both sides are on {features[0].body!r}"
+        for name in getattr(part, "coefficients", {}):
+            if name not in coordinates:
+                yield f"{label}: {name!r} is not a scalar joint coordinate; coordinates: {', '.join(coordinates)}"
+    for closure in model.closures:
+        if closure.kind == "distance":
+            kinds = (closure.a.kind, closure.b.kind)
+            if kinds != ("point", "point"):
+                yield f"distance {closure.name!r}: both sides must be point_on, got {kinds[0]}_on and {kinds[1]}_on"
+            if not float(numeric(closure.length)) > 0:
+                yield f"distance {closure.name!r}: length {closure.length} must be positive (close the points instead)"
+
+
+def scalar_coordinates(model: Model) -> tuple[str, ...]:
+    """Names of all coordinates that are plain numbers with a plain rate (everything but quaternions)."""
+    return tuple(n for j in model.joints if j.kind in JOINT_SIZES for n in j.position_names if ".quat_wxyz." not in n)
+
+
+def _parameters(model: Model) -> tuple[dict[str, float], list[str]]:
+    found: dict[str, float] = {}
+    clashes = []
+    sources = [value for _, part in _parts(model) for _, value in _fields(part)] + [model.gravity]
+    for value in sources:
+        for name, default in parameters_of(value).items():
+            if found.setdefault(name, default) != default:
+                clashes.append(f"parameter {name!r}: has two defaults, {found[name]} and {default}; define it once")
+    return found, clashes
+
+
+def _graph_is_sound(model: Model) -> bool:
+    """Whether joints and bodies can be read as a graph at all (their faults are reported elsewhere)."""
+    names = [b.name for b in model.bodies]
+    known = {GROUND, *names}
+    return len(known) == len(names) + 1 and all(
+        j.kind in JOINT_SIZES and j.parent in known and j.child in known and j.parent != j.child for j in model.joints
+    )
+
+
+def _structure(model: Model) -> Iterator[str]:
+    """Problems that need the whole graph: unreachable bodies, massless subtrees, joints that cannot be cut."""
+    tree = span(model)
+    for island in tree.islands:
+        names = ", ".join(map(repr, island))
+        inside = sum(1 for j in model.joints if j.parent in island and j.child in island)
+        cycle = " (their joints form a cycle)" if inside >= len(island) > 1 else ""
+        yield (
+            f"bodies {names}: no chain of joints leads to the ground{cycle}; "
+            "join one of them to it, or add mech.free(name, body)"
+        )
+    yield from tree.problems
+    mass: dict[str, Any] = {b.name: b for b in model.bodies}
+    children: dict[str, list[str]] = {}
+    for edge in tree.edges:
+        children.setdefault(edge.inner, []).append(edge.outer)
+
+    def has_inertia(name: str) -> bool:
+        body = mass[name]
+        own = float(numeric(body.mass)) > 0 or np.any(np.asarray(numeric(body.inertia), dtype=float))
+        return bool(own) or any(has_inertia(child) for child in children.get(name, ()))
+
+    for edge in tree.edges:
+        rotor = float(numeric(edge.joint.rotor_inertia))
+        if edge.joint.nv and rotor == 0 and not has_inertia(edge.outer):
+            yield f"body {edge.outer!r}: it moves on joint {edge.joint.name!r} but has no mass; give it mass and inertia"
+        elif edge.joint.nv and rotor == 0 and edge.outer not in children:
+            yield from _singular_leaf(mass[edge.outer], edge.joint, edge.joint.child == edge.outer)
+
+
+def _singular_leaf(body: Body, joint: Joint, outer_is_child: bool) -> Iterator[str]:
+    """A last body of a chain whose inertia vanishes for some motion of its joint, in every configuration."""
+    at = joint.child_at if outer_is_child else joint.at
+    turn = joint.child_rotation if outer_is_child else joint.rotation
+    arm = np.asarray(numeric(body.com), dtype=float) - np.asarray(numeric(at), dtype=float)
+    mass = float(numeric(body.mass))
+    tensor = np.asarray(numeric(body.inertia), dtype=float)
+    if not all(np.all(np.isfinite(x)) for x in (arm, mass, tensor)):
+        return
+    tensor = tensor + mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    scale = max(np.trace(tensor), 1e-300)
+    text = f"body {body.name!r}: singular inertia for joint {joint.name!r}: "
+    if joint.kind == "revolute" and (turn @ joint.axis) @ tensor @ (turn @ joint.axis) <= 1e-14 * scale:
+        yield text + "it has no moment of inertia about the joint's axis"
+    if joint.kind in ("spherical", "free") and np.linalg.eigvalsh(tensor)[0] <= 1e-14 * scale:
+        yield text + "it has no moment of inertia about one axis (a rod or a point mass can spin freely about itself)"
+    if joint.kind in ("free", "prismatic", "planar", "cylindrical") and mass == 0.0:
+        yield text + "it has no mass"

@@ -1,0 +1,216 @@
+"""Mass matrix (composite rigid body), bias forces (recursive Newton-Euler), energies and powers of the tree.
+
+Equation of motion M v̇ + h = B u + f + Aᵀλ. `h` holds Coriolis, gravity, springs, dampers and user loads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from sarrus.model.parts import GROUND, Body
+from sarrus.symbolic.algebra import SX, cross, zeros3
+from sarrus.symbolic.kinematics import Kinematics
+
+
+@dataclass
+class Inertial:
+    """Mass, first moment c and inertia about the body's origin, world axes; sums for composites."""
+
+    mass: Any
+    c: Any
+    inertia: Any
+
+    def moved(self, r: Any) -> Inertial:
+        """The same matter, referred to a point from which the old reference is at r."""
+        rc = ca.dot(r, self.c)
+        shift = self.mass * (ca.dot(r, r) * SX.eye(3) - r @ r.T)
+        cross_terms = 2 * rc * SX.eye(3) - r @ self.c.T - self.c @ r.T
+        return Inertial(self.mass, self.c + self.mass * r, self.inertia + shift + cross_terms)
+
+    def plus(self, other: Inertial) -> Inertial:
+        """Both together."""
+        return Inertial(self.mass + other.mass, self.c + other.c, self.inertia + other.inertia)
+
+
+class TreeDynamics:
+    """Expressions of M, h, energies and powers for one machine."""
+
+    def __init__(self, k: Kinematics):
+        """Collect the loads, then run the backward passes."""
+        self.k = k
+        self.potential: Any = SX(0)
+        self.dissipated: Any = SX(0)  # power taken out by dampers, never negative
+        self.applied: Any = SX(0)  # power put in by user loads
+        self._force = {b.name: zeros3() for b in k.model.bodies} | {GROUND: zeros3()}
+        self._moment = {b.name: zeros3() for b in k.model.bodies} | {GROUND: zeros3()}
+        self._tau = SX.zeros(k.nv, 1)
+        self._springs()
+        self._joint_springs()
+        self._loads()
+        self._own = {b.name: self._inertial(b) for b in k.model.bodies}
+        self.M = self._mass_matrix()
+        self.h = self._bias() - self._tau
+        self.kinetic = self._kinetic()
+        self.potential += self._gravity_potential()
+
+    # --- loads -----------------------------------------------------------------------------------------------------
+    def _push(self, body: str, arm: Any, force: Any, moment: Any = None) -> None:
+        self._force[body] += force
+        self._moment[body] += cross(arm, force) + (zeros3() if moment is None else moment)
+
+    def _springs(self) -> None:
+        k = self.k
+        for s in k.model.springs:
+            gap = k.position(s.b) - k.position(s.a)
+            rate = k.velocity(s.b) - k.velocity(s.a)
+            stiffness, length, damping = (k.number(x) for x in (s.stiffness, s.length, s.damping))
+            if length.is_zero():  # no direction is lost where the two points meet
+                force = stiffness * gap + damping * rate
+                self.potential += stiffness * ca.dot(gap, gap) / 2
+                self.dissipated += damping * ca.dot(rate, rate)
+            else:
+                now = ca.sqrt(ca.dot(gap, gap))
+                along = gap / now
+                speed = ca.dot(along, rate)
+                force = (stiffness * (now - length) + damping * speed) * along
+                self.potential += stiffness * (now - length) ** 2 / 2
+                self.dissipated += damping * speed**2
+            self._push(s.a.body, k.arm(s.a), force)
+            self._push(s.b.body, k.arm(s.b), -force)
+
+    def _joint_springs(self) -> None:
+        k = self.k
+        for joint in k.model.joints:
+            one = joint.nv == 1 and (joint in [e.joint for e in k.tree.edges] or joint.kind != "helical")
+            if one:
+                self._joint_spring(k.coordinate, joint.position_names, joint)
+            elif not k.number(joint.damping).is_zero():
+                self._joint_damper(joint)
+        for s in k.model.joint_springs:
+            combination = [(k.number(c), name) for name, c in s.coefficients.items()]
+            q = sum(c * k.coordinate(name) for c, name in combination)
+            v = sum(c * k.rate(name) for c, name in combination)
+            self._elastic(q, v, s.stiffness, s.rest, s.damping)
+
+    def _joint_spring(self, coordinate: Any, names: tuple[str, ...], joint: Any) -> None:
+        if any(not self.k.number(x).is_zero() for x in (joint.stiffness, joint.damping)):
+            q, v = coordinate(names[0]), self.k.rate(names[0])
+            self._elastic(q, v, joint.stiffness, joint.rest, joint.damping)
+
+    def _joint_damper(self, joint: Any) -> None:
+        """A joint with several coordinates resists each of its velocities alike."""
+        branch = next(b for b in self.k.branches if b.edge.joint is joint)
+        for i in branch.columns:
+            self._elastic(SX(0), self.k.v[i], 0.0, 0.0, joint.damping)
+
+    def _elastic(self, q: Any, v: Any, stiffness: Any, rest: Any, damping: Any) -> None:
+        k = self.k
+        stiffness, rest, damping = (k.number(x) for x in (stiffness, rest, damping))
+        force = -stiffness * (q - rest) - damping * v
+        self._tau += ca.jacobian(v, k.v).T * force
+        self.potential += stiffness * (q - rest) ** 2 / 2
+        self.dissipated += damping * v**2
+
+    def _loads(self) -> None:
+        k = self.k
+        for load in k.model.loads:
+            value = load.value(k) if callable(load.value) else k.number(load.value)
+            value = ca.reshape(SX(value) if not isinstance(value, (list, tuple)) else ca.vertcat(*value), 3, 1)
+            if load.local:
+                value = k.link(load.at.body).R @ value
+            if load.kind == "force":
+                self._push(load.at.body, k.arm(load.at), value)
+                self.applied += ca.dot(value, k.velocity(load.at))
+            else:
+                self._push(load.at.body, zeros3(), zeros3(), value)
+                self.applied += ca.dot(value, k.omega(load.at.body))
+
+    # --- inertia ---------------------------------------------------------------------------------------------------
+    def _inertial(self, body: Body) -> Inertial:
+        k = self.k
+        R, mass, r = k.links[body.name].R, k.number(body.mass), k.links[body.name].R @ k.number(body.com)
+        about_com = R @ k.number(body.inertia) @ R.T
+        return Inertial(mass, mass * r, about_com + mass * (ca.dot(r, r) * SX.eye(3) - r @ r.T))
+
+    def _mass_matrix(self) -> Any:
+        k = self.k
+        total = dict(self._own)
+        M = SX(k.nv, k.nv)
+        for b in reversed(range(len(k.branches))):
+            branch = k.branches[b]
+            inner, outer = branch.edge.inner, branch.edge.outer
+            whole = total[outer]
+            for c, i in enumerate(branch.columns):
+                w, u = branch.Sw[:, c], branch.Su[:, c]
+                force = whole.mass * u + cross(w, whole.c)
+                moment = whole.inertia @ w + cross(whole.c, u)
+                self._project(M, i, b, force, moment)
+                rotor = k.number(branch.edge.joint.rotor_inertia)
+                if not rotor.is_zero():
+                    M[i, i] += rotor
+            if inner != GROUND:
+                total[inner] = total[inner].plus(whole.moved(k.links[outer].p - k.links[inner].p))
+        return ca.sparsify(M)
+
+    def _project(self, M: Any, i: int, b: int, force: Any, moment: Any) -> None:
+        """Fill M[i, :] and M[:, i] for the joint b itself and all joints below it."""
+        k = self.k
+        here = k.links[k.branches[b].edge.outer].p
+        while True:
+            branch = k.branches[b]
+            for c, j in enumerate(branch.columns):
+                if j <= i:
+                    value = ca.dot(branch.Sw[:, c], moment) + ca.dot(branch.Su[:, c], force)
+                    if not value.is_zero():
+                        M[i, j] = M[j, i] = value
+            if branch.edge.inner == GROUND:
+                return
+            b = k.inner[branch.edge.inner]
+            origin = k.links[k.branches[b].edge.outer].p
+            moment = moment + cross(here - origin, force)
+            here = origin
+
+    def _bias(self) -> Any:
+        """Generalised forces that hold v̇ = 0 (Newton-Euler with gravity and loads)."""
+        k = self.k
+        g = k.number(k.model.gravity)
+        h = SX.zeros(k.nv, 1)
+        force, moment = {}, {}
+        for body in k.model.bodies:
+            link, own = k.links[body.name], self._own[body.name]
+            a = link.a - g
+            spin = cross(link.w, own.c)
+            force[body.name] = own.mass * a + cross(link.alpha, own.c) + cross(link.w, spin) - self._force[body.name]
+            gyro = cross(link.w, own.inertia @ link.w)
+            moment[body.name] = own.inertia @ link.alpha + gyro + cross(own.c, a) - self._moment[body.name]
+        for branch in reversed(k.branches):
+            inner, outer = branch.edge.inner, branch.edge.outer
+            for c, i in enumerate(branch.columns):
+                h[i] = ca.dot(branch.Sw[:, c], moment[outer]) + ca.dot(branch.Su[:, c], force[outer])
+            if inner != GROUND:
+                r = k.links[outer].p - k.links[inner].p
+                force[inner] += force[outer]
+                moment[inner] += moment[outer] + cross(r, force[outer])
+        return h
+
+    # --- energy ----------------------------------------------------------------------------------------------------
+    def _kinetic(self) -> Any:
+        k, energy = self.k, SX(0)
+        for body in k.model.bodies:
+            link, own = k.links[body.name], self._own[body.name]
+            energy += own.mass * ca.dot(link.v, link.v) / 2 + ca.dot(link.v, cross(link.w, own.c))
+            energy += ca.dot(link.w, own.inertia @ link.w) / 2
+        for branch in k.branches:
+            for i in branch.columns:
+                energy += k.number(branch.edge.joint.rotor_inertia) * k.v[i] ** 2 / 2
+        return energy
+
+    def _gravity_potential(self) -> Any:
+        k, energy = self.k, SX(0)
+        g = k.number(k.model.gravity)
+        for body in k.model.bodies:
+            energy -= ca.dot(g, self._own[body.name].mass * k.links[body.name].p + self._own[body.name].c)
+        return energy

@@ -1,0 +1,212 @@
+"""Forward kinematics of the spanning tree, and the view of it that user functions receive.
+
+All vectors are in world axes and refer to the body's own origin, so nothing depends on how far the machine stands
+from the world's origin, and closures, springs and tasks use the same quantities as the dynamics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from sarrus.errors import UnknownNameError
+from sarrus.model.geometry import unit_axis
+from sarrus.model.parts import GROUND, Feature, Joint, Model
+from sarrus.model.tree import Edge, Tree
+from sarrus.symbolic.algebra import SX, cross, quaternion_rate_map, to_sx, zeros3
+from sarrus.symbolic.joints import joint_motion
+
+
+@dataclass(frozen=True)
+class Link:
+    """A body in motion: pose (R, p), angular velocity w, velocity v of its origin, and their rates at v̇ = 0."""
+
+    R: Any
+    p: Any
+    w: Any
+    v: Any
+    alpha: Any
+    a: Any
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A tree joint in world axes: columns Sw (angular) and Su (velocity of the outer body's origin)."""
+
+    edge: Edge
+    first_v: int
+    Sw: Any
+    Su: Any
+
+    @property
+    def columns(self) -> range:
+        """Its velocity indices."""
+        return range(self.first_v, self.first_v + self.edge.joint.nv)
+
+
+class Kinematics:
+    """What a user function `function(k)` sees: time, coordinates, and places on bodies, as CasADi expressions."""
+
+    def __init__(self, model: Model, tree: Tree):
+        """Create the symbols and run the forward pass."""
+        self.model, self.tree = model, tree
+        self.nq = sum(e.joint.nq for e in tree.edges)
+        self.nv = sum(e.joint.nv for e in tree.edges)
+        self.t = SX.sym("t")
+        self.q = SX.sym("q", self.nq)
+        self.v = SX.sym("v", self.nv)
+        self.p = SX.sym("p", len(model.parameters))
+        self.parameters = {name: self.p[k] for k, name in enumerate(model.parameters)}
+        rest = zeros3()
+        self.links: dict[str, Link] = {GROUND: Link(ca.densify(SX.eye(3)), rest, rest, rest, rest, rest)}
+        self.branches: list[Branch] = []
+        self.inner: dict[str, int] = {}  # body -> index of the branch that carries it
+        self.N = SX(self.nq, self.nv)
+        self._slots: dict[str, tuple[Joint, int, int]] = {}
+        iq = iv = 0
+        for edge in tree.edges:
+            self._grow(edge, iq, iv)
+            iq, iv = iq + edge.joint.nq, iv + edge.joint.nv
+        self.qdot = self.N @ self.v
+
+    def _grow(self, edge: Edge, iq: int, iv: int) -> None:
+        joint = edge.joint
+        q, v = self.q[iq : iq + joint.nq], self.v[iv : iv + joint.nv]
+        x = joint_motion(joint, q, v, self.parameters, edge.reversed)
+        base = self.links[edge.inner]
+        r = base.R @ x.p
+        wr, u = base.R @ (x.Sw @ v), base.R @ (x.Su @ v)
+        spin = cross(base.w, r)
+        self.links[edge.outer] = Link(
+            R=base.R @ x.R,
+            p=base.p + r,
+            w=base.w + wr,
+            v=base.v + spin + u,
+            alpha=base.alpha + cross(base.w, wr) + base.R @ x.cw,
+            a=base.a + cross(base.alpha, r) + cross(base.w, spin + 2 * u) + base.R @ x.cu,
+        )
+        self.inner[edge.outer] = len(self.branches)
+        self.branches.append(Branch(edge, iv, base.R @ x.Sw, base.R @ x.Su))
+        self._slots[joint.name] = (joint, iq, iv)
+        plain = joint.nq if joint.kind not in ("spherical", "free") else joint.nq - 4
+        for k in range(plain):
+            self.N[iq + k, iv + k] = 1.0
+        if joint.nq > plain:
+            self.N[iq + plain : iq + plain + 4, iv + plain : iv + plain + 3] = quaternion_rate_map(q[plain:])
+
+    # --- the tree ------------------------------------------------------------------------------------------------
+    def path(self, body: str) -> list[int]:
+        """Branch indices from the ground to a body."""
+        out: list[int] = []
+        while body != GROUND:
+            out.append(self.inner[body])
+            body = self.branches[out[-1]].edge.inner
+        return out[::-1]
+
+    def common(self, a: str, b: str) -> str:
+        """The nearest common ancestor of two bodies."""
+        body = GROUND
+        for i, j in zip(self.path(a), self.path(b), strict=False):
+            if i != j:
+                break
+            body = self.branches[i].edge.outer
+        return body
+
+    def number(self, value: Any) -> Any:
+        """A user's number or array as SX."""
+        return to_sx(value, self.parameters)
+
+    # --- what user functions call --------------------------------------------------------------------------------
+    def link(self, body: Any) -> Link:
+        """A body's motion."""
+        name = getattr(body, "name", body)
+        if name not in self.links:
+            raise UnknownNameError("body", name, list(self.links))
+        return self.links[name]
+
+    def rotation(self, body: Any) -> Any:
+        """Rotation matrix from body to world axes."""
+        return self.link(body).R
+
+    def omega(self, body: Any) -> Any:
+        """Angular velocity in world axes."""
+        return self.link(body).w
+
+    def direction(self, body: Any, axis: Any) -> Any:
+        """A body-fixed direction in world axes."""
+        return self.link(body).R @ SX(unit_axis(axis))
+
+    def arm(self, at: Feature) -> Any:
+        """From the body's origin to the feature, in world axes."""
+        return self.link(at.body).R @ self.number(at.at)
+
+    def position(self, at: Feature) -> Any:
+        """World position of a feature."""
+        return self.link(at.body).p + self.arm(at)
+
+    def velocity(self, at: Feature) -> Any:
+        """World velocity of a feature."""
+        link = self.link(at.body)
+        return link.v + cross(link.w, self.arm(at))
+
+    def acceleration_bias(self, at: Feature) -> Any:
+        """World acceleration of a feature at v̇ = 0 (the J̇v of a point task)."""
+        link, r = self.link(at.body), self.arm(at)
+        return link.a + cross(link.alpha, r) + cross(link.w, cross(link.w, r))
+
+    def coordinate(self, name: str) -> Any:
+        """A scalar joint coordinate; for a joint that was cut, measured between its two bodies."""
+        for joint, iq, _ in self._slots.values():
+            if name in joint.position_names:
+                return self.q[iq + joint.position_names.index(name)]
+        for joint in self.tree.cuts:
+            if joint.name == name and joint.kind in ("revolute", "prismatic"):
+                return self._measure(joint)
+        known = [n for joint, _, _ in self._slots.values() for n in joint.position_names]
+        raise UnknownNameError("coordinate", name, known)
+
+    def rate(self, name: str) -> Any:
+        """Rate of a scalar joint coordinate, linear in the velocities."""
+        for joint, iq, iv in self._slots.values():
+            if name in joint.position_names:
+                k = joint.position_names.index(name)
+                if joint.nq == joint.nv or k < joint.nq - 4:
+                    return self.v[iv + k]
+                return self.qdot[iq + k]
+        return ca.jtimes(self.coordinate(name), self.q, self.qdot)
+
+    def _measure(self, joint: Joint) -> Any:
+        """Angle or displacement across a cut joint, from the poses of its two sides."""
+        parent, child = self.link(joint.parent), self.link(joint.child)
+        base = parent.R @ SX(joint.rotation)
+        if joint.kind == "prismatic":
+            gap = child.p + child.R @ self.number(joint.child_at) - parent.p - parent.R @ self.number(joint.at)
+            return ca.dot(base @ SX(joint.axis), gap)
+        t1 = np.linalg.svd(joint.axis.reshape(1, 3))[2][1]
+        t2 = np.cross(joint.axis, t1)
+        turned = child.R @ SX(joint.child_rotation) @ SX(t1)
+        return ca.atan2(ca.dot(base @ SX(t2), turned), ca.dot(base @ SX(t1), turned))
+
+    # --- Jacobians -------------------------------------------------------------------------------------------------
+    def point_jacobian(self, at: Feature) -> Any:
+        """J in velocity of a feature = J v."""
+        where = self.position(at)
+        J = SX(3, self.nv)
+        for b in self.path(at.body):
+            branch = self.branches[b]
+            arm = where - self.links[branch.edge.outer].p
+            for c, k in enumerate(branch.columns):
+                J[:, k] = branch.Su[:, c] + cross(branch.Sw[:, c], arm)
+        return J
+
+    def angular_jacobian(self, body: Any) -> Any:
+        """J in angular velocity of a body = J v, world axes."""
+        J = SX(3, self.nv)
+        for b in self.path(getattr(body, "name", body)):
+            branch = self.branches[b]
+            for c, k in enumerate(branch.columns):
+                J[:, k] = branch.Sw[:, c]
+        return J
