@@ -34,6 +34,8 @@ from sarrus.model.mechanism import Mechanism as Mechanism
 from sarrus.model.parts import Model as Model
 
 if TYPE_CHECKING:
+    from sarrus.analysis.check import Check as Check
+    from sarrus.analysis.check import check as check
     from sarrus.dynamics.compile import compile as compile
     from sarrus.dynamics.state import State as State
     from sarrus.dynamics.system import System as System
@@ -42,6 +44,8 @@ __version__ = "0.1.0"
 
 # names whose modules need CasADi or a compiler: imported when first used
 _LAZY = {
+    "Check": "sarrus.analysis.check",
+    "check": "sarrus.analysis.check",
     "State": "sarrus.dynamics.state",
     "System": "sarrus.dynamics.system",
     "compile": "sarrus.dynamics.compile",

@@ -26,7 +26,7 @@ LEAVES = ("io", "view", "export", "library")
 # The contract binds model to dynamics together, so only what stands right of dynamics may rely on it.
 CONTRACT = "system"
 # These see everything.
-TOP = ("sarrus", "cli", "__main__")
+TOP = ("sarrus", "cli", "demo", "__main__")
 # What the model layer may import besides the standard library: data needs no maths library.
 MODEL_THIRD_PARTY = {"numpy"}
 

@@ -33,7 +33,7 @@ Spot = tuple[Mechanism, PinocchioTree, np.ndarray, np.random.Generator]
 def _chain(
     name: str, rng: np.random.Generator, joints: list[tuple[str, ...]], plain=False, **options
 ) -> Spot:
-    """Bodies for joints (kind, name, inner, outer), every second joint reversed, and a random configuration."""
+    """Bodies for joints (kind, name, inner, outer), every second one reversed; a random configuration."""
     mech = Mechanism(name, gravity=rng.uniform(-10.0, 10.0, 3))
     for i, (kind, joint, inner, outer) in enumerate(joints):
         add_body(mech, outer, rng)
@@ -61,7 +61,7 @@ def _held(kind: str, seed: int) -> Case:
 
 
 def _cut(kind: str, seed: int) -> Case:
-    """A joint too many, which is cut because every other joint must be kept (it has a damper, or it is free)."""
+    """A joint too many, which is cut because all others must be kept (they have a damper or are free)."""
     if kind in ("fixed", "free"):
         rng = np.random.default_rng([seed, 8])
         joints = [("free", "first", GROUND, "B"), ("free", "second", GROUND, "D")]
@@ -196,7 +196,7 @@ def _constrain(seed: int) -> Case:
 
 
 def _constrain_velocity(seed: int) -> Case:
-    """One row linear in the velocities, with coefficients that depend on position, and a part that depends on time."""
+    """One row linear in the velocities, its coefficients depending on position, and a part on time."""
     mech, tree, q, rng = _two_arms(f"constrain_velocity-{seed}", seed)
     a, b = on.point_on("B", rng.uniform(-0.2, 0.2, 3)), on.point_on("D", rng.uniform(-0.2, 0.2, 3))
     mech.constrain_velocity(
@@ -206,7 +206,7 @@ def _constrain_velocity(seed: int) -> Case:
 
 
 def fourbar(seed: int, close: str, springs: bool = False) -> Case:
-    """A four-bar in space, its hinges parallel: overconstrained. Closed by a fourth joint or by a revolute closure."""
+    """An overconstrained four-bar in space, hinges parallel; closed by a joint or a revolute closure."""
     rng = np.random.default_rng([seed, 11])
     n = random_unit(rng)
     frame, mech = frame_with_axis(n), Mechanism(f"fourbar-{close}-{seed}", gravity=rng.uniform(-10, 10, 3))
@@ -251,7 +251,7 @@ def _parallelogram(seed: int) -> Case:
 
 
 def _sarrus(seed: int) -> Case:
-    """The Sarrus linkage: two legs of three parallel hinges each; the platform moves along a straight line."""
+    """The Sarrus linkage: two legs of three parallel hinges; the platform moves along a straight line."""
     rng = np.random.default_rng([seed, 13])
     mech, q, length, base = Mechanism(f"sarrus-{seed}"), rng.uniform(0.3, 1.2), rng.uniform(0.3, 0.6), 0.4
     for body in ("A1", "A2", "platform", "B1", "B2"):
@@ -347,7 +347,7 @@ def _own_terms(seed: int) -> Case:
 
 
 def force_cases(seed: int = 0) -> list[Case]:
-    """One small machine for each type of force; all are trees except the last, where a spring sits on a cut joint."""
+    """One small machine for each type of force; all are trees but the last, with a spring on a cut joint."""
     cases = []
     for i, (name, add) in enumerate(_force_elements().items()):
         mech, tree, q, _ = _two_arms(name, seed + i, plain=True)

@@ -1,7 +1,7 @@
-"""Every constraint of a machine written down a second time, with exact rates: Φ, A, A v - a(t) and γ in plain NumPy.
+"""Every constraint of a machine written down a second time, with exact rates: Φ, A, a(t) and γ in NumPy.
 
-The rows are this file's own choice, so they need not equal those of the package. What must agree: Φ = 0 on the same
-configurations, the row space of A, the right-hand sides on it, and therefore the acceleration.
+The rows are this file's own choice, so they need not equal those of the package. What must agree: Φ = 0 on
+the same configurations, the row space of A, the right-hand sides on it, and therefore the acceleration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .pinocchio_tree import PinocchioTree, value
 
 @dataclass(frozen=True)
 class Moving:
-    """A vector or number along the motion: value, Jacobian, and first and second rate (the latter for vdot = 0)."""
+    """A vector or number along the motion: value, Jacobian, first and second rate (for vdot = 0)."""
 
     x: Any
     J: np.ndarray
@@ -49,7 +49,7 @@ class Moving:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one constraint: Φ (None for nonholonomic rows), A, a and γ, so that A v = a(t) and A vdot = γ."""
+    """Rows of one constraint: Φ (None if nonholonomic), A, a and γ, so that A v = a(t) and A vdot = γ."""
 
     name: str
     phi: np.ndarray | None
@@ -142,7 +142,7 @@ def _distance(state: State, closure: Closure) -> list[Moving]:
 
 
 def _curve(state: State, closure: Closure) -> list[Moving]:
-    """The user's expression of the point's position in the axes of the curve's feature, with its derivatives."""
+    """The user's expression of the point's position in the curve's body axes, with its derivatives."""
     gap = state.point(closure.b) - state.point(closure.a)
     local = [e.dot(gap) for e in (state.direction(closure.a.body, c) for c in np.eye(3))]
     p = ca.SX.sym("p", 3)
@@ -240,7 +240,7 @@ def _rolling(state: State, part: Rolling) -> list[Rows]:
 
 # --- user functions ----------------------------------------------------------------------------------------
 class Along:
-    """What a user's function gets as k: positions and velocities as expressions of s, on q(s) with vdot = 0."""
+    """What a user's function gets as k: positions and velocities as expressions of s, where vdot = 0."""
 
     def __init__(self, state: State):
         self.s = ca.SX.sym("s")
@@ -335,7 +335,7 @@ def project_velocity(tree: PinocchioTree, q, v, t: float = 0.0) -> np.ndarray:
 
 
 def oracle_acceleration(tree: PinocchioTree, q, v, tau, t: float = 0.0) -> Solution:
-    """The machine's acceleration with all its force elements, and tau added; v should satisfy the constraints."""
+    """The acceleration with all force elements, and tau added; v should satisfy the constraints."""
     from .forces import applied_force
 
     _, A, _, gamma = stacked(tree, q, v, t)

@@ -1,4 +1,4 @@
-"""Constrained accelerations in plain NumPy: the unit-free mass-metric solution, and the KKT system as a second route."""
+"""Constrained accelerations in plain NumPy: the unit-free mass-metric solution, and the KKT system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Solution:
-    """Acceleration, multipliers, and how the rank was decided (`values` are all singular values, largest first)."""
+    """Acceleration, multipliers, and how the rank was decided (`values`: all singular values)."""
 
     vdot: np.ndarray
     lam: np.ndarray
@@ -40,7 +40,7 @@ def constrained_solve(M, h, tau, A, gamma, scale=None, tol: float = 1e-6) -> Sol
 
 
 def kkt_lstsq(M, h, tau, A, gamma, rcond: float = 1e-11) -> tuple[np.ndarray, np.ndarray]:
-    """The same equations as one linear system, solved with the smallest |(vdot, lam)|: returns vdot and lam."""
+    """The same equations as one linear system, with the smallest |(vdot, lam)|: returns vdot and lam."""
     M, A = np.asarray(M, dtype=float), np.asarray(A, dtype=float).reshape(-1, len(M))
     m = len(A)
     K = np.block([[M, -A.T], [A, np.zeros((m, m))]])

@@ -65,7 +65,7 @@ def _cut_joint(state: State, joint: Joint) -> np.ndarray:
 def applied_force(tree: PinocchioTree, q, v, t: float = 0.0) -> np.ndarray:
     """Springs, joint springs (on combinations too), forces and torques, as a force on the right-hand side.
 
-    Springs and dampers written into joints of the tree are part of `PinocchioTree.bias`; those of cut joints are here.
+    Springs and dampers of joints of the tree are part of `PinocchioTree.bias`; those of cut joints are here.
     """
     state = State(tree, np.asarray(q, dtype=float), np.asarray(v, dtype=float), float(t))
     out = np.zeros(tree.nv)

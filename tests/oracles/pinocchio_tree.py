@@ -1,9 +1,9 @@
 """The spanning tree of a machine in Pinocchio, seen through Sarrus coordinates.
 
-Every joint is composed of elementary Pinocchio joints (hinge, slider, screw, ball), so that no Pinocchio joint with its
-own conventions is involved. A reversed edge is the same chain read backwards: elementary motions with negated axes,
-and balls with the conjugate quaternion, whose velocity is -R(quat) omega. That velocity map T(q) is orthogonal and
-d/dt(T) v = d/dt(-R) omega = -R (omega x omega) = 0, so accelerations transform with T alone.
+Every joint is composed of elementary Pinocchio joints (hinge, slider, screw, ball), so that no Pinocchio joint
+with its own conventions is involved. A reversed edge is the same chain read backwards: elementary motions with
+negated axes, and balls with the conjugate quaternion, whose velocity is -R(quat) omega. That velocity map T(q)
+is orthogonal and d/dt(T) v = d/dt(-R) omega = -R (omega x omega) = 0: accelerations transform with T alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def joint_transform(joint: Joint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """J(q) written out directly from its definition, as (rotation, shift); shares nothing with the Pinocchio chain."""
+    """J(q) straight from its definition, as (rotation, shift); shares nothing with the Pinocchio chain."""
     kind, axis, none = joint.kind, value(joint.axis), np.zeros(3)
 
     def turn(about, angle):
@@ -68,7 +68,7 @@ def joint_transform(joint: Joint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 @dataclass(frozen=True)
 class Piece:
-    """One elementary motion of a joint: its Pinocchio joint and where its coordinates start in the Sarrus joint."""
+    """One elementary motion: its Pinocchio joint, and where its coordinates start in the Sarrus joint."""
 
     model: Any
     q: int
@@ -128,7 +128,7 @@ def _pieces(joint: Joint, backwards: bool) -> list[Piece]:
 
 
 class PinocchioTree:
-    """The tree of `span(model)` with parameters at their defaults; all arguments and results in Sarrus coordinates."""
+    """The tree of `span(model)`, parameters at their defaults; everything in Sarrus coordinates."""
 
     def __init__(self, model: Model):
         self.model = model
@@ -160,7 +160,7 @@ class PinocchioTree:
         self._seen: tuple[bytes, bytes] | None = None
 
     def _add_branches(self, inner: str) -> None:
-        """Add what hangs on a body, depth first: Pinocchio's algorithms need each subtree's joints in one block."""
+        """Add what hangs on a body, depth first: Pinocchio needs each subtree's joints in one block."""
         for edge in self.tree.edges:
             if edge.inner == inner:
                 self._add(edge, self.q_slices[edge.joint.name].start, self.v_slices[edge.joint.name].start)
@@ -259,7 +259,7 @@ class PinocchioTree:
         return self.velocity_map(q).T @ nle + self.joint_forces(q, v)
 
     def aba(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """The tree's acceleration without loop closures, by the articulated-body algorithm (a route of its own)."""
+        """The tree's acceleration without loop closures, by the articulated-body algorithm."""
         T = self.velocity_map(q)
         self.pin.armature = T @ self.rotor  # hinges and sliders only, where T is a permutation
         force = T @ (np.asarray(tau, dtype=float) - self.joint_forces(q, v))
@@ -268,7 +268,7 @@ class PinocchioTree:
         return vdot
 
     def energy(self, q: np.ndarray, v: np.ndarray) -> tuple[float, float]:
-        """(Kinetic energy with rotors, potential energy of gravity), summed body by body; no CRBA involved."""
+        """(Kinetic energy with rotors, potential energy of gravity), summed body by body, without CRBA."""
         kinetic, potential = 0.5 * float(np.sum(self.rotor * np.asarray(v) ** 2)), 0.0
         for body in self.model.bodies:
             m = self.motion(q, v, body.name)

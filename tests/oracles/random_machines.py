@@ -1,4 +1,4 @@
-"""Random machines with loops that close exactly at a known configuration. `random_machine(seed)` is the entry."""
+"""Random machines with loops that close exactly at a known configuration: `random_machine(seed)`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def random_rotation(rng: np.random.Generator) -> np.ndarray:
 
 
 def random_inertia(rng: np.random.Generator, mass: float) -> np.ndarray:
-    """Inertia of a random cloud of mass: positive definite, and its principal moments satisfy the triangle rule."""
+    """Inertia of a random cloud of mass: positive definite, obeys the triangle rule."""
     cloud = rng.normal(size=(3, 3)) * rng.uniform(0.05, 0.25)
     second = cloud @ cloud.T + 1e-3 * np.eye(3)
     tensor = mass * (np.trace(second) * np.eye(3) - second)
@@ -117,11 +117,13 @@ def add_joint(
 ) -> None:
     """A random joint; unless `plain`, perhaps with a spring, damper or rotor of its own."""
     options = {
-        "rotation": random_rotation(rng), "child_at": rng.uniform(-0.3, 0.3, 3), "child_rotation": random_rotation(rng),
-    }  # fmt: skip
+        "rotation": random_rotation(rng),
+        "child_at": rng.uniform(-0.3, 0.3, 3),
+        "child_rotation": random_rotation(rng),
+    }
     axis = random_unit(rng)
     if kind == "universal":
-        second = np.cross(axis, random_unit(rng) + [0.013, 0.017, 0.011])
+        second = np.cross(axis, random_unit(rng) + np.array([0.013, 0.017, 0.011]))
         second = second / np.linalg.norm(second)
         options["axis2"] = second + (axis * rng.uniform(-0.5, 0.5) if rng.random() < 0.3 else 0.0)
     if kind == "helical":
@@ -236,7 +238,7 @@ def _added(add: Callable[[str], None], name: str) -> Callable[[str], None]:
 def hold_joint(
     mech: Mechanism, name: str, kind: str, a: str, b: str, where: Places, rng, values: dict
 ) -> Callable:
-    """Add a joint that fits between two bodies at q*, at a random coordinate of its own, noted in `values`."""
+    """Add a joint that fits between two bodies at q*, at random coordinates, noted in `values`."""
     draft = Mechanism("draft")
     draft.body(a if a != GROUND else "a", 1.0, inertia=np.eye(3))
     draft.body(b if b != GROUND else "b", 1.0, inertia=np.eye(3))
@@ -280,7 +282,7 @@ def path_freedom(tree: PinocchioTree, a: str, b: str) -> int:
 
 
 def _pick(tree: PinocchioTree, budget: int, rng) -> tuple[str, str, str] | None:
-    """A kind of loop and two bodies: few enough rows for the whole machine and, if possible, for the two bodies."""
+    """A kind of loop and two bodies: few enough rows for the machine and, if possible, for the bodies."""
     kinds = [k for k, rows in LOOP_ROWS.items() if rows <= budget]
     names = [GROUND, *(b.name for b in tree.model.bodies)]
     for attempt in range(40 if kinds else 0):

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-import sarrus
 from sarrus.dynamics.functions import Functions, symbolic_functions
 from sarrus.dynamics.reference import row_norms
 from sarrus.dynamics.system import System
@@ -46,7 +45,7 @@ def compile(machine: Mechanism | Model | Lagrangian) -> System:
     from sarrus.symbolic.digest import describe
 
     text = describe(machine)
-    key = None if text is None else cache.key_of(_code(), sarrus.__version__, text)
+    key = None if text is None else cache.key_of(_code(), text)
     record = _fetch(key) if key else None
     if record is None:
         record = _derive(machine)
@@ -112,7 +111,7 @@ def _fetch(key: str) -> dict[str, Any] | None:
 @functools.cache
 def _code() -> str:
     """Digest of this package's own code, so that a changed package never meets old cache entries."""
-    root = Path(sarrus.__file__).parent
+    root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for folder in ("model", "symbolic", "kernel", "dynamics"):
         for path in sorted((root / folder).rglob("*")):

@@ -22,6 +22,17 @@ def names() -> tuple[str, ...]:
     return _NAMES
 
 
+def summary(name: str) -> str:
+    """One line about a machine.
+
+    Args:
+        name: one of `names()`.
+    """
+    if name not in _NAMES:
+        raise UnknownNameError("machine", name, _NAMES)
+    return (import_module(f"{__name__}.{name}").__doc__ or "").strip().splitlines()[0].rstrip(".")
+
+
 def build(name: str, **parameters: Any) -> Mechanism:
     """Build a machine of the library.
 

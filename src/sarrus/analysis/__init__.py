@@ -1,0 +1,1 @@
+"""What a machine is like: checks and, later, diagnoses and maps."""
