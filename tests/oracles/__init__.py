@@ -1,1 +1,1 @@
-"""Independent oracles for the tests: Pinocchio, plain NumPy, random machines; they use the data layer only."""
+"""Independent oracles for the tests: Pinocchio, plain NumPy, random machines; use the data layer only."""

@@ -30,9 +30,7 @@ from .random_machines import (
 Spot = tuple[Mechanism, PinocchioTree, np.ndarray, np.random.Generator]
 
 
-def _chain(
-    name: str, rng: np.random.Generator, joints: list[tuple[str, ...]], plain=False, **options
-) -> Spot:
+def _chain(name: str, rng: np.random.Generator, joints: list[tuple[str, ...]], plain=False, **options) -> Spot:
     """Bodies for joints (kind, name, inner, outer), every second one reversed; a random configuration."""
     mech = Mechanism(name, gravity=rng.uniform(-10.0, 10.0, 3))
     for i, (kind, joint, inner, outer) in enumerate(joints):
@@ -127,9 +125,7 @@ def _planar_machine(name: str, seed: int) -> Spot:
         mech.body(body, rng.uniform(0.5, 3.0), rng.uniform(-0.2, 0.2, 2), rng.uniform(0.01, 0.2))
     mech.revolute("A", GROUND, "crank", at=rng.uniform(-0.3, 0.3, 2))
     mech.prismatic("S", "crank", "slider", (1.0, 0.0, rng.uniform(-1, 1)), at=rng.uniform(-0.3, 0.3, 2))
-    mech.revolute(
-        "R", "rocker", GROUND, at=rng.uniform(-0.3, 0.3, 2), child_at=rng.uniform(-0.3, 0.3, 2), damping=0.3
-    )
+    mech.revolute("R", "rocker", GROUND, at=rng.uniform(-0.3, 0.3, 2), child_at=rng.uniform(-0.3, 0.3, 2), damping=0.3)
     tree = PinocchioTree(mech.finalize())
     return mech, tree, tree.random_configuration(rng), rng
 
@@ -291,8 +287,7 @@ CLOSURE_CASES: dict[str, Callable[[int], Case]] = {
 def _pull(a, b):
     """A force that depends on everything a force may depend on."""
     return lambda k: (
-        (1.5 + ca.sin(k.t)) * (k.position(b) - k.position(a))
-        - 0.8 * (k.velocity(a) - k.velocity(b)) * k.position(a)[2]
+        (1.5 + ca.sin(k.t)) * (k.position(b) - k.position(a)) - 0.8 * (k.velocity(a) - k.velocity(b)) * k.position(a)[2]
     )
 
 

@@ -80,9 +80,7 @@ class State:
         """A direction fixed to a body, in world axes."""
         m = self.tree.motion(self.q, self.v, body)
         d, w = m.R @ local, m.omega
-        return Moving(
-            d, -_skew(d) @ m.J_omega, np.cross(w, d), np.cross(m.alpha, d) + np.cross(w, np.cross(w, d))
-        )
+        return Moving(d, -_skew(d) @ m.J_omega, np.cross(w, d), np.cross(m.alpha, d) + np.cross(w, np.cross(w, d)))
 
     def axes(self, feature: Feature) -> list[Moving]:
         """The three axes of the feature's frame; the third is its axis."""
@@ -307,9 +305,7 @@ def constraint_rows(tree: PinocchioTree, q, v, t: float = 0.0) -> list[Rows]:
     return out + [_custom(state, c) for c in model.customs]
 
 
-def stacked(
-    tree: PinocchioTree, q, v, t: float = 0.0
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def stacked(tree: PinocchioTree, q, v, t: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(Φ of the holonomic rows, A, a, γ) of all rows."""
     rows = constraint_rows(tree, q, v, t)
     empty = [np.zeros(0)]

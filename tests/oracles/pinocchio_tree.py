@@ -1,9 +1,9 @@
 """The spanning tree of a machine in Pinocchio, seen through Sarrus coordinates.
 
-Every joint is composed of elementary Pinocchio joints (hinge, slider, screw, ball), so that no Pinocchio joint
-with its own conventions is involved. A reversed edge is the same chain read backwards: elementary motions with
-negated axes, and balls with the conjugate quaternion, whose velocity is -R(quat) omega. That velocity map T(q)
-is orthogonal and d/dt(T) v = d/dt(-R) omega = -R (omega x omega) = 0: accelerations transform with T alone.
+Every joint is composed of elementary Pinocchio joints (hinge, slider, screw, ball), so that no Pinocchio
+joint with its own conventions is involved. A reversed edge is the same chain read backwards: elementary motions
+with negated axes, and balls with the conjugate quaternion, whose velocity is -R(quat) omega. That velocity map
+T(q) is orthogonal and d/dt(T) v = -R (omega x omega) = 0: accelerations transform with T alone.
 """
 
 from __future__ import annotations
@@ -292,9 +292,7 @@ class PinocchioTree:
         """Everything about a body's frame; accelerations are those for vdot = 0."""
         if name == GROUND:
             none = np.zeros(3)
-            return Motion(
-                np.eye(3), none, none, none, none, none, np.zeros((3, self.nv)), np.zeros((3, self.nv))
-            )
+            return Motion(np.eye(3), none, none, none, none, none, np.zeros((3, self.nv)), np.zeros((3, self.nv)))
         self._update(q, v)
         joint, place = self._place[name]
         pose = self.data.oMi[joint] * place

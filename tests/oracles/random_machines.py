@@ -68,17 +68,11 @@ def make_case(
     """Freeze a mechanism; q from named values (of the tree's joints at least), or random."""
     model = mechanism.finalize()
     tree = PinocchioTree(model)
-    q = (
-        tree.pack(values)
-        if values is not None
-        else tree.random_configuration(rng or np.random.default_rng(0))
-    )
+    q = tree.pack(values) if values is not None else tree.random_configuration(rng or np.random.default_rng(0))
     _, A, _, _ = stacked(tree, q, np.zeros(tree.nv), t)
     none = np.zeros(tree.nv)
     found = constrained_solve(tree.mass_matrix(q), none, none, A, np.zeros(len(A)), row_scale(A))
-    return Case(
-        name, mechanism, model, tree, q, list(loops), len(A), found.rank, found.rank < len(A), assembled, t
-    )
+    return Case(name, mechanism, model, tree, q, list(loops), len(A), found.rank, found.rank < len(A), assembled, t)
 
 
 # --- random parts ------------------------------------------------------------------------------------------
@@ -112,9 +106,7 @@ def add_body(mech: Mechanism, name: str, rng: np.random.Generator, named: bool =
     mech.body(name, parameter(f"mass_{name}", mass) if named else mass, rng.uniform(-0.2, 0.2, 3), inertia)
 
 
-def add_joint(
-    mech: Mechanism, kind: str, name: str, parent: str, child: str, rng, plain=False, **more
-) -> None:
+def add_joint(mech: Mechanism, kind: str, name: str, parent: str, child: str, rng, plain=False, **more) -> None:
     """A random joint; unless `plain`, perhaps with a spring, damper or rotor of its own."""
     options = {
         "rotation": random_rotation(rng),
@@ -181,9 +173,7 @@ def _square(d: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return e / np.linalg.norm(e)
 
 
-def hold(
-    mech: Mechanism, name: str, kind: str, a: str, b: str, where: Places, rng: np.random.Generator
-) -> Callable:
+def hold(mech: Mechanism, name: str, kind: str, a: str, b: str, where: Places, rng: np.random.Generator) -> Callable:
     """Add a closure of this kind that holds at q*; returns a function that adds a copy under another name."""
     p, n, slide = where.world(a, rng.uniform(-0.3, 0.3, 3)), random_unit(rng), rng.uniform(-0.3, 0.3)
 
@@ -235,9 +225,7 @@ def _added(add: Callable[[str], None], name: str) -> Callable[[str], None]:
     return add
 
 
-def hold_joint(
-    mech: Mechanism, name: str, kind: str, a: str, b: str, where: Places, rng, values: dict
-) -> Callable:
+def hold_joint(mech: Mechanism, name: str, kind: str, a: str, b: str, where: Places, rng, values: dict) -> Callable:
     """Add a joint that fits between two bodies at q*, at random coordinates, noted in `values`."""
     draft = Mechanism("draft")
     draft.body(a if a != GROUND else "a", 1.0, inertia=np.eye(3))
@@ -251,9 +239,7 @@ def hold_joint(
     child = {"child_at": where.at(b, p), "child_rotation": where.turn(b, world @ R)}
 
     def add(name: str) -> None:
-        mech.joint(
-            kind, name, a, b, joint.axis, joint.at, rotation=joint.rotation, axis2=joint.axis2, **child
-        )
+        mech.joint(kind, name, a, b, joint.axis, joint.at, rotation=joint.rotation, axis2=joint.axis2, **child)
         values.update(zip(mech._parts["joints"][-1].position_names, q, strict=True))
 
     return _added(add, name)

@@ -79,9 +79,7 @@ def test_twists_and_accelerations_are_rates_of_poses(seed):
         m = tree.motion(q, v, body.name)
         np.testing.assert_allclose(np.r_[m.J_omega @ v, m.J_velocity @ v], np.r_[omega, velocity], atol=1e-11)
         expected = np.concatenate(tree.body_acceleration(q, v, vdot, body.name))
-        got = along(
-            tree, q, v, vdot, lambda q, v, name=body.name: np.concatenate(tree.body_twist(q, v, name))
-        )
+        got = along(tree, q, v, vdot, lambda q, v, name=body.name: np.concatenate(tree.body_twist(q, v, name)))
         np.testing.assert_allclose(got, expected, atol=1e-6 * (1 + np.abs(expected).max()))
 
 
@@ -93,9 +91,7 @@ def test_quaternion_rates_are_those_of_the_convention():
     tree, rng = PinocchioTree(mech.finalize()), np.random.default_rng(3)
     q, v = tree.random_configuration(rng), rng.normal(size=6)
     rate = derivative(lambda s: tree.integrate(q, v, s))
-    np.testing.assert_allclose(
-        rate, np.r_[v[:3], 0.5 * quaternion_product(q[3:], np.r_[0.0, v[3:]])], atol=1e-10
-    )
+    np.testing.assert_allclose(rate, np.r_[v[:3], 0.5 * quaternion_product(q[3:], np.r_[0.0, v[3:]])], atol=1e-10)
     np.testing.assert_allclose(tree.body_twist(q, v, "A")[0], quaternion_rotation(q[3:]) @ v[3:], atol=1e-14)
 
 
@@ -246,9 +242,7 @@ def check_rows(case, seed):
 
         tol = 2e-8 * (1 + np.abs(row.gamma).max(initial=0.0))
         if row.phi is not None:
-            rate = derivative(
-                lambda s, i=i: constraint_rows(tree, tree.integrate(q, v, s), v, case.t + s)[i].phi
-            )
+            rate = derivative(lambda s, i=i: constraint_rows(tree, tree.integrate(q, v, s), v, case.t + s)[i].phi)
             np.testing.assert_allclose(rate, row.A @ v - row.a, atol=tol)
         np.testing.assert_allclose(derivative(velocity_rows), row.A @ vdot - row.gamma, atol=tol)
     assert case.rank == case.tree.nv - case.freedom <= len(A)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sarrus.dynamics.functions import Functions, symbolic_functions
-from sarrus.dynamics.reference import row_norms
+from sarrus.dynamics.reference import row_norms, saddle_samples
 from sarrus.dynamics.system import System
 from sarrus.errors import SarrusError
 from sarrus.kernel import cache
@@ -51,42 +53,50 @@ def compile(machine: Mechanism | Model | Lagrangian) -> System:
         record = _derive(machine)
         if key:
             cache.store(key, "json", json.dumps(record).encode())
-    layout = Layout.from_json(record["layout"])
     path = build_library(record["source"])
-    library = MachineLibrary(path, layout.nq, layout.nv, layout.nu, layout.m)
+    system = _system(machine, record)
+    x = system.layout
+    return replace(system, library=MachineLibrary(path, x.nq, x.nv, x.nu, x.m))
+
+
+def _system(machine: Model | Lagrangian, record: Mapping[str, Any]) -> System:
+    """Everything but the compiled library."""
+    layout = Layout.from_json(record["layout"])
     return System(
-        layout, machine, library, Functions(record["functions"]), tuple(record["kept"]),
+        layout, machine, None, Functions(record["functions"]), tuple(record["kept"]),
         np.array(record["y_index"], dtype=int).reshape(-1, 2), np.array(list(layout.parameters.values()), dtype=float),
-        np.array(record["norms"], dtype=float), tuple(record["guard_rows"]),
+        np.array(record["norms"], dtype=float), tuple(record["guard_rows"]), bool(record.get("redundant", False)),
     )  # fmt: skip
 
 
 def _derive(machine: Model | Lagrangian) -> dict[str, Any]:
     from sarrus.kernel.source import machine_source
     from sarrus.symbolic.lagrangian import derive_lagrangian
-    from sarrus.symbolic.stages import build_stages
+    from sarrus.symbolic.stages import build_fast, build_stages
     from sarrus.symbolic.terms import derive
 
     terms = derive(machine) if isinstance(machine, Model) else derive_lagrangian(machine)
     _refuse_singular(terms)
     stages = build_stages(terms)
-    functions = symbolic_functions(terms, stages.terms)
+    functions = symbolic_functions(terms, stages.rows())
     layout = terms.layout
     y_index = np.array(stages.y_index, dtype=int).reshape(-1, 2)
-    texts = {name: function.serialize() for name, function in functions.items()}
     p = np.array(list(layout.parameters.values()), dtype=float)
-    norms = row_norms(layout, Functions(texts, dict(functions)), stages.kept, y_index, p)
+    norms = row_norms(layout, Functions({}, dict(functions)), stages.kept, y_index, p)
     first_row = {group: layout.group_rows(group).start for group in layout.groups}
-    return {
+    record = {
         "layout": layout.to_json(),
-        "source": machine_source(terms, stages),
-        "functions": texts,
+        "functions": {name: function.serialize() for name, function in functions.items()},
         "kept": list(stages.kept),
         "y_index": y_index.tolist(),
         "norms": norms.tolist(),
         "guard_rows": [first_row[group] for group, _ in terms.guards],
-        "instructions": stages.instructions,
     }
+    samples, record["redundant"] = saddle_samples(_system(machine, record))
+    fast = build_fast(stages, layout.nv, samples)
+    record["instructions"] = stages.terms.n_instructions() + fast.n_instructions()
+    record["source"] = machine_source(terms, stages, fast)
+    return record
 
 
 def _refuse_singular(terms: Any) -> None:

@@ -22,7 +22,7 @@ _COLUMNS = {
 }
 
 
-def symbolic_functions(terms: Terms, first_stage: Any) -> dict[str, Any]:
+def symbolic_functions(terms: Terms, row_stages: Any) -> dict[str, Any]:
     """CasADi functions by name, from the expressions of a machine."""
     import casadi as ca
 
@@ -39,7 +39,7 @@ def symbolic_functions(terms: Terms, first_stage: Any) -> dict[str, Any]:
         "energy": ca.Function("energy", full, ca.cse(energy)),
         "frames": ca.Function("frames", place, ca.cse(frames)),
         "guards": ca.Function("guards", place, [guards]),
-        "stages": first_stage,
+        "stages": row_stages,
     }
 
 

@@ -7,12 +7,17 @@ any change of units into nothing: rows, masses and lengths scale together.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from sarrus.dynamics.functions import Functions
 from sarrus.dynamics.manifold import plain_map
-from sarrus.errors import ModelError
+from sarrus.errors import AssemblyError, ModelError
 from sarrus.model.layout import Layout
+
+if TYPE_CHECKING:
+    from sarrus.dynamics.system import System
 
 SAMPLES = 12
 
@@ -42,7 +47,7 @@ def row_norms(
     zero_v, zero_u = np.zeros(layout.nv), np.zeros(layout.nu)
     with np.errstate(all="ignore"):
         for q in sample_configurations(layout):
-            _, dinv, y, *_ = functions("stages", 0.0, q, zero_v, zero_u, zero_v, p, ones)
+            dinv, y = functions("stages", 0.0, q, zero_v, zero_u, zero_v, p, ones)
             if len(y_index):
                 terms = y**2 * dinv[y_index[:, 0]]
                 squares.append(np.bincount(y_index[:, 1], weights=terms, minlength=len(kept)))
@@ -78,3 +83,43 @@ def _with_floor(layout: Layout, kept: tuple[int, ...], norms: np.ndarray) -> np.
         floor = 1e-3 * float(np.max((norms * unit)[peers], initial=0.0)) / unit[index]
         out[index] = max(norms[index], floor)
     return np.where(out > 0, out, 1.0)
+
+
+def saddle_samples(system: System, count: int = 4) -> tuple[list[np.ndarray], bool]:
+    """Values of [[M, Aᵀ], [A, 0]] with scaled rows at assembled states near the start, and whether rows depend there.
+
+    A machine that cannot be assembled from its starting guess gets samples anywhere.
+    """
+    layout = system.layout
+    configurations = sample_configurations(layout, count)
+    assembled = True
+    try:
+        start = system.assemble().q
+        configurations = [start, *(_nearby(system, start, k) for k in range(1, count))]
+    except AssemblyError:
+        assembled = False
+    samples, deficient = [], []
+    for q in configurations:
+        _, A, _, _, M = system.functions("position", 0.0, q, system.p)
+        rows = A[list(system.kept)] / system.norms[:, None]
+        K = np.block([[M, rows.T], [rows, np.zeros((len(rows), len(rows)))]])
+        if np.isfinite(K).all():
+            samples.append(K)
+            S = np.linalg.solve(np.linalg.cholesky(M), rows.T)
+            deficient.append(bool(rows.size) and np.linalg.matrix_rank(S, tol=system.tolerance) < len(rows))
+    return samples, assembled and bool(deficient) and all(deficient)
+
+
+def _nearby(system: System, start: np.ndarray, seed: int) -> np.ndarray:
+    """An assembled configuration some way from the start, or the start itself."""
+    rng = np.random.default_rng(seed)
+    step = np.array(system.layout.scales) * rng.normal(size=system.layout.nv)
+    step = system.projector(system.state(start)) @ step
+    size = np.max(np.abs(step) / np.array(system.layout.scales), initial=0.0)
+    if size == 0.0:
+        return start
+    guess = system.state(system.retract(start, 0.2 * seed * step / size))
+    try:
+        return system.assemble(near=guess).q
+    except AssemblyError:
+        return start

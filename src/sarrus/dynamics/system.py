@@ -35,19 +35,21 @@ class System:
         p: parameter values.
         norms: reference norms of the kept rows.
         guard_rows: the constraint row that each guard of the assembly belongs to.
+        redundant: its rows were dependent where it was assembled first: the fast path is not even tried.
         tolerance: singular values of the scaled rows below this are zero.
         fast_pivot: smallest pivot at which the generated fast path is trusted.
     """
 
     layout: Layout
     description: Model | Lagrangian
-    library: MachineLibrary
+    library: MachineLibrary | None
     functions: Functions
     kept: tuple[int, ...]
     y_index: np.ndarray
     p: np.ndarray
     norms: np.ndarray
     guard_rows: tuple[int, ...] = ()
+    redundant: bool = False
     tolerance: float = 1e-6
     fast_pivot: float = 1e-6
 
@@ -262,8 +264,9 @@ class System:
         )  # fmt: skip
         square = self.norms**2
         rowdata = np.concatenate([square, 1 / square, 1 / self.norms])
+        assert self.library is not None
         vdot, lam, report = self.library.accelerate(
-            inputs, self.p, self.active_rows(active), rowdata, self.tolerance, self.fast_pivot, False
+            inputs, self.p, self.active_rows(active), rowdata, self.tolerance, self.fast_pivot, self.redundant
         )
         if not np.all(report[..., 4] > 0):
             raise StateError(

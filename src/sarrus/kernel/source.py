@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import casadi as ca
+
 from sarrus.kernel.printer import c_function
 from sarrus.symbolic.stages import Stages
 from sarrus.symbolic.terms import Terms
 
 _STAGES = {
-    "terms": (["t", "q", "v", "u", "f", "p", "on"], ["lower", "dinv", "y", "z", "gamma"]),
-    "fast": (["dinv", "y", "z", "gamma", "on", "reference"], ["lam", "x", "pivots"]),
+    "terms": (["t", "q", "v", "u", "f", "p", "on"], ["mass", "jac", "b", "gamma"]),
+    "fast": (["mass", "jac", "b", "gamma", "on", "reference"], ["vdot", "lam", "pivots"]),
+    "factor": (["mass", "jac", "b"], ["lower", "dinv", "y", "z"]),
     "finish": (["lower", "x"], ["vdot"]),
 }
 
 
-def machine_source(terms: Terms, stages: Stages) -> str:
+def machine_source(terms: Terms, stages: Stages, fast: ca.Function) -> str:
     """C text of the whole machine; the same for CPU and GPU."""
     layout = terms.layout
     sizes = {
@@ -25,14 +28,17 @@ def machine_source(terms: Terms, stages: Stages) -> str:
         "SR_NP": len(layout.parameters),
         "SR_M": layout.m,
         "SR_K": len(stages.kept),
-        "SR_NL": stages.terms.numel_out(0),
+        "SR_NM": stages.terms.numel_out(0),
+        "SR_NA": stages.terms.numel_out(1),
+        "SR_NL": stages.factor.numel_out(0),
         "SR_NY": len(stages.y_index),
     }
     parts = ['#include "sarrus_real.h"', *(f"#define {key} {value}" for key, value in sizes.items())]
     parts.append(_table("sr_kept", stages.kept))
     parts.append(_table("sr_y_row", [k for k, _ in stages.y_index]))
     parts.append(_table("sr_y_col", [i for _, i in stages.y_index]))
-    parts += [c_function(getattr(stages, name), *arguments) for name, arguments in _STAGES.items()]
+    functions = {"terms": stages.terms, "fast": fast, "factor": stages.factor, "finish": stages.finish}
+    parts += [c_function(functions[name], *arguments) for name, arguments in _STAGES.items()]
     parts += ['#include "sarrus_solve.h"', "#ifndef __CUDACC__", '#include "sarrus_host.h"', "#endif", ""]
     return "\n".join(parts)
 

@@ -61,3 +61,19 @@ def quaternion_rate_map(quat_wxyz: Any) -> Any:
     w, x, y, z = (quat_wxyz[k] for k in range(4))
     rows = [[-x, -y, -z], [w, -z, y], [z, w, -x], [-y, x, w]]
     return 0.5 * ca.vertcat(*[ca.horzcat(*row) for row in rows])
+
+
+def columns(function: Any, matrix: Any) -> Any:
+    """Apply a function of a vector to each column."""
+    n = matrix.shape[1]
+    return ca.horzcat(*[function(matrix[:, k]) for k in range(n)]) if n else SX(3, 0)
+
+
+def symmetric_rotation(R: Any, inertia: Any) -> Any:
+    """R I Rᵀ of a symmetric I, each entry computed once."""
+    half = R @ inertia
+    out = SX.zeros(3, 3)
+    for i in range(3):
+        for j in range(i + 1):
+            out[i, j] = out[j, i] = ca.dot(half[i, :], R[j, :])
+    return out

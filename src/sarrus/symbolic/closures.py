@@ -56,10 +56,10 @@ class _Carried:
         return self._add(at.body, True, k.position(at), k.velocity(at), k.acceleration_bias(at))
 
     def direction(self, body: str, axis: np.ndarray) -> Any:
-        link = self.k.links[body]
-        d = link.R @ SX(axis)
+        link, d = self.k.links[body], SX(axis)
         rate = cross(link.w, d)
-        return self._add(body, False, d, rate, cross(link.alpha, d) + cross(link.w, rate))
+        bias = cross(link.alpha, d) + cross(link.w, rate)
+        return self._add(body, False, link.R @ d, link.R @ rate, link.R @ bias)
 
 
 def closure_block(k: Kinematics, closure: Closure) -> Block:

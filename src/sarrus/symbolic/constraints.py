@@ -70,7 +70,8 @@ def _rolling(k: Kinematics, r: Rolling) -> Block:
     contact = k.position(r.hub) + reach
     phi = ca.dot(n, contact - k.position(r.plane))
     under = k.link(r.plane.body)
-    slip = k.velocity(r.hub) + cross(k.omega(r.hub.body), reach) - under.v - cross(under.w, contact - under.p)
+    carried = under.R @ under.v + cross(k.omega(r.plane.body), contact - under.p)
+    slip = k.velocity(r.hub) + cross(k.omega(r.hub.body), reach) - carried
     A0, a0, g0 = holonomic(k, phi)
     A1, a1, g1 = pfaffian(k, ca.vertcat(ca.dot(t1, slip), ca.dot(t2, slip)))
     rows = [Row(r.name, "height", "m", True), Row(r.name, "slip-1", "m", False), Row(r.name, "slip-2", "m", False)]

@@ -1,5 +1,7 @@
 """Mass matrix (composite rigid body), bias forces (recursive Newton-Euler), energies and powers of the tree.
 
+All in body axes, about each body's origin.
+
 Equation of motion M v̇ + h = B u + f + Aᵀλ. `h` holds Coriolis, gravity, springs, dampers and user loads.
 """
 
@@ -11,24 +13,25 @@ from typing import Any
 import casadi as ca
 
 from sarrus.model.parts import GROUND, Body
-from sarrus.symbolic.algebra import SX, cross, zeros3
+from sarrus.symbolic.algebra import SX, cross, symmetric_rotation, zeros3
 from sarrus.symbolic.kinematics import Kinematics
 
 
 @dataclass
 class Inertial:
-    """Mass, first moment c and inertia about the body's origin, world axes; sums for composites."""
+    """Mass, first moment c and inertia about the body's origin, in its axes; sums for composites."""
 
     mass: Any
     c: Any
     inertia: Any
 
-    def moved(self, r: Any) -> Inertial:
-        """The same matter, referred to a point from which the old reference is at r."""
-        rc = ca.dot(r, self.c)
-        shift = self.mass * (ca.dot(r, r) * SX.eye(3) - r @ r.T)
-        cross_terms = 2 * rc * SX.eye(3) - r @ self.c.T - self.c @ r.T
-        return Inertial(self.mass, self.c + self.mass * r, self.inertia + shift + cross_terms)
+    def seen_from(self, R: Any, p: Any) -> Inertial:
+        """The same matter, in the axes and about the origin of a body in which this one has the pose (R, p)."""
+        c = R @ self.c
+        across = ca.dot(p, p) * self.mass + 2 * ca.dot(p, c)
+        half = p @ (c + self.mass * p / 2).T
+        shift = across * SX.eye(3) - half - half.T
+        return Inertial(self.mass, c + self.mass * p, symmetric_rotation(R, self.inertia) + shift)
 
     def plus(self, other: Inertial) -> Inertial:
         """Both together."""
@@ -130,9 +133,8 @@ class TreeDynamics:
 
     # --- inertia ---------------------------------------------------------------------------------------------------
     def _inertial(self, body: Body) -> Inertial:
-        k = self.k
-        R, mass, r = k.links[body.name].R, k.number(body.mass), k.links[body.name].R @ k.number(body.com)
-        about_com = R @ k.number(body.inertia) @ R.T
+        mass, r = self.k.number(body.mass), self.k.number(body.com)
+        about_com = self.k.number(body.inertia)
         return Inertial(mass, mass * r, about_com + mass * (ca.dot(r, r) * SX.eye(3) - r @ r.T))
 
     def _mass_matrix(self) -> Any:
@@ -141,59 +143,61 @@ class TreeDynamics:
         M = SX(k.nv, k.nv)
         for b in reversed(range(len(k.branches))):
             branch = k.branches[b]
-            inner, outer = branch.edge.inner, branch.edge.outer
-            whole = total[outer]
+            x, inner = branch.motion, branch.edge.inner
+            whole = total[branch.edge.outer]
+            Ub = x.R.T @ x.Su
             for c, i in enumerate(branch.columns):
-                w, u = branch.Sw[:, c], branch.Su[:, c]
-                force = whole.mass * u + cross(w, whole.c)
-                moment = whole.inertia @ w + cross(whole.c, u)
-                self._project(M, i, b, force, moment)
+                turn, shift = x.Sb[:, c], Ub[:, c]
+                moment = whole.inertia @ turn + cross(whole.c, shift)
+                drag = cross(turn, whole.c)
+                for d, j in enumerate(branch.columns[: c + 1]):
+                    value = ca.dot(x.Sb[:, d], moment) + ca.dot(Ub[:, d], drag)
+                    value += whole.mass * ca.dot(x.Su[:, d], x.Su[:, c])  # inner axes: no rotation to undo
+                    if not value.is_zero():
+                        M[i, j] = M[j, i] = value
+                force = x.R @ drag + whole.mass * x.Su[:, c]
+                self._project(M, i, inner, force, x.R @ moment + cross(x.p, force))
                 rotor = k.number(branch.edge.joint.rotor_inertia)
                 if not rotor.is_zero():
                     M[i, i] += rotor
             if inner != GROUND:
-                total[inner] = total[inner].plus(whole.moved(k.links[outer].p - k.links[inner].p))
+                total[inner] = total[inner].plus(whole.seen_from(x.R, x.p))
         return ca.sparsify(M)
 
-    def _project(self, M: Any, i: int, b: int, force: Any, moment: Any) -> None:
-        """Fill M[i, :] and M[:, i] for the joint b itself and all joints below it."""
+    def _project(self, M: Any, i: int, body: str, force: Any, moment: Any) -> None:
+        """Fill M[i, :] and M[:, i] for the joints below, from the force and moment that velocity i needs on a body."""
         k = self.k
-        here = k.links[k.branches[b].edge.outer].p
-        while True:
-            branch = k.branches[b]
+        while body != GROUND:
+            branch = k.branches[k.inner[body]]
+            x = branch.motion
+            inner_force = x.R @ force
             for c, j in enumerate(branch.columns):
-                if j <= i:
-                    value = ca.dot(branch.Sw[:, c], moment) + ca.dot(branch.Su[:, c], force)
-                    if not value.is_zero():
-                        M[i, j] = M[j, i] = value
-            if branch.edge.inner == GROUND:
-                return
-            b = k.inner[branch.edge.inner]
-            origin = k.links[k.branches[b].edge.outer].p
-            moment = moment + cross(here - origin, force)
-            here = origin
+                value = ca.dot(x.Sb[:, c], moment) + ca.dot(x.Su[:, c], inner_force)
+                if not value.is_zero():
+                    M[i, j] = M[j, i] = value
+            force, moment = inner_force, x.R @ moment + cross(x.p, inner_force)
+            body = branch.edge.inner
 
     def _bias(self) -> Any:
         """Generalised forces that hold v̇ = 0 (Newton-Euler with gravity and loads)."""
         k = self.k
         g = k.number(k.model.gravity)
         h = SX.zeros(k.nv, 1)
-        force, moment = {}, {}
+        force, moment = {GROUND: zeros3()}, {GROUND: zeros3()}
         for body in k.model.bodies:
-            link, own = k.links[body.name], self._own[body.name]
-            a = link.a - g
-            spin = cross(link.w, own.c)
-            force[body.name] = own.mass * a + cross(link.alpha, own.c) + cross(link.w, spin) - self._force[body.name]
-            gyro = cross(link.w, own.inertia @ link.w)
-            moment[body.name] = own.inertia @ link.alpha + gyro + cross(own.c, a) - self._moment[body.name]
+            x, own = k.links[body.name], self._own[body.name]
+            a = x.a - x.R.T @ g
+            force[body.name] = own.mass * a + cross(x.alpha, own.c) + cross(x.w, cross(x.w, own.c))
+            moment[body.name] = own.inertia @ x.alpha + cross(x.w, own.inertia @ x.w) + cross(own.c, a)
+            force[body.name] -= x.R.T @ self._force[body.name]
+            moment[body.name] -= x.R.T @ self._moment[body.name]
         for branch in reversed(k.branches):
-            inner, outer = branch.edge.inner, branch.edge.outer
+            x, inner, outer = branch.motion, branch.edge.inner, branch.edge.outer
+            inner_force = x.R @ force[outer]
             for c, i in enumerate(branch.columns):
-                h[i] = ca.dot(branch.Sw[:, c], moment[outer]) + ca.dot(branch.Su[:, c], force[outer])
-            if inner != GROUND:
-                r = k.links[outer].p - k.links[inner].p
-                force[inner] += force[outer]
-                moment[inner] += moment[outer] + cross(r, force[outer])
+                h[i] = ca.dot(x.Sb[:, c], moment[outer]) + ca.dot(x.Su[:, c], inner_force)
+            force[inner] += inner_force
+            moment[inner] += x.R @ moment[outer] + cross(x.p, inner_force)
         return h
 
     # --- energy ----------------------------------------------------------------------------------------------------
@@ -212,5 +216,6 @@ class TreeDynamics:
         k, energy = self.k, SX(0)
         g = k.number(k.model.gravity)
         for body in k.model.bodies:
-            energy -= ca.dot(g, self._own[body.name].mass * k.links[body.name].p + self._own[body.name].c)
+            link, own = k.links[body.name], self._own[body.name]
+            energy -= ca.dot(g, own.mass * link.p + link.R @ own.c)
         return energy

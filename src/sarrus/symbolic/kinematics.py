@@ -1,7 +1,8 @@
 """Forward kinematics of the spanning tree, and the view of it that user functions receive.
 
-All vectors are in world axes and refer to the body's own origin, so nothing depends on how far the machine stands
-from the world's origin, and closures, springs and tasks use the same quantities as the dynamics.
+Velocities and accelerations are carried from body to body in body axes, at the body's own origin: most joint columns
+and all inertias are constant there, and nothing depends on how far the machine stands from the world's origin. World
+quantities (for closures, springs and tasks) are turned once from these.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from sarrus.model.geometry import unit_axis
 from sarrus.model.parts import GROUND, Feature, Joint, Model
 from sarrus.model.tree import Edge, Tree
 from sarrus.symbolic.algebra import SX, cross, quaternion_rate_map, to_sx, zeros3
-from sarrus.symbolic.joints import joint_motion
+from sarrus.symbolic.joints import Motion, joint_motion
 
 
 @dataclass(frozen=True)
 class Link:
-    """A body in motion: pose (R, p), angular velocity w, velocity v of its origin, and their rates at v̇ = 0."""
+    """A body in motion: pose (R, p) in the world; in body axes the angular velocity w, the velocity v of its origin,
+    and their accelerations alpha and a at v̇ = 0.
+    """
 
     R: Any
     p: Any
@@ -34,10 +37,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Branch:
-    """A tree joint in world axes: columns Sw (angular) and Su (velocity of the outer body's origin)."""
+    """A tree joint: its motion, and its columns in world axes (angular, and velocity of the outer body's origin)."""
 
     edge: Edge
     first_v: int
+    motion: Motion
     Sw: Any
     Su: Any
 
@@ -77,19 +81,18 @@ class Kinematics:
         q, v = self.q[iq : iq + joint.nq], self.v[iv : iv + joint.nv]
         x = joint_motion(joint, q, v, self.parameters, edge.reversed)
         base = self.links[edge.inner]
-        r = base.R @ x.p
-        wr, u = base.R @ (x.Sw @ v), base.R @ (x.Su @ v)
-        spin = cross(base.w, r)
+        T, w, u = x.R.T, x.Sb @ v, x.Su @ v
+        spin = T @ base.w + w
         self.links[edge.outer] = Link(
             R=base.R @ x.R,
-            p=base.p + r,
-            w=base.w + wr,
-            v=base.v + spin + u,
-            alpha=base.alpha + cross(base.w, wr) + base.R @ x.cw,
-            a=base.a + cross(base.alpha, r) + cross(base.w, spin + 2 * u) + base.R @ x.cu,
+            p=base.p + base.R @ x.p,
+            w=spin,
+            v=T @ (base.v + cross(base.w, x.p) + u),
+            alpha=T @ base.alpha + cross(spin, w) + x.cb,
+            a=T @ (base.a + cross(base.alpha, x.p) + cross(base.w, cross(base.w, x.p) + 2 * u) + x.cu),
         )
         self.inner[edge.outer] = len(self.branches)
-        self.branches.append(Branch(edge, iv, base.R @ x.Sw, base.R @ x.Su))
+        self.branches.append(Branch(edge, iv, x, self.links[edge.outer].R @ x.Sb, base.R @ x.Su))
         self._slots[joint.name] = (joint, iq, iv)
         plain = joint.nq if joint.kind not in ("spherical", "free") else joint.nq - 4
         for k in range(plain):
@@ -133,7 +136,8 @@ class Kinematics:
 
     def omega(self, body: Any) -> Any:
         """Angular velocity in world axes."""
-        return self.link(body).w
+        link = self.link(body)
+        return link.R @ link.w
 
     def direction(self, body: Any, axis: Any) -> Any:
         """A body-fixed direction in world axes."""
@@ -150,12 +154,12 @@ class Kinematics:
     def velocity(self, at: Feature) -> Any:
         """World velocity of a feature."""
         link = self.link(at.body)
-        return link.v + cross(link.w, self.arm(at))
+        return link.R @ (link.v + cross(link.w, self.number(at.at)))
 
     def acceleration_bias(self, at: Feature) -> Any:
         """World acceleration of a feature at v̇ = 0 (the J̇v of a point task)."""
-        link, r = self.link(at.body), self.arm(at)
-        return link.a + cross(link.alpha, r) + cross(link.w, cross(link.w, r))
+        link, r = self.link(at.body), self.number(at.at)
+        return link.R @ (link.a + cross(link.alpha, r) + cross(link.w, cross(link.w, r)))
 
     def coordinate(self, name: str) -> Any:
         """A scalar joint coordinate; for a joint that was cut, measured between its two bodies."""

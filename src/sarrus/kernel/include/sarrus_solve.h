@@ -1,7 +1,8 @@
 /* Constrained acceleration of one state: the generated fast path, and the rank-revealing solve behind it.
 
-   Needs from the generated part: SR_NQ, SR_NV, SR_NU, SR_NP, SR_M (all rows), SR_K (rows that can be nonzero), SR_NL,
-   SR_NY, tables sr_kept[], sr_y_row[], sr_y_col[], functions sr_terms, sr_fast, sr_finish.
+   Needs from the generated part: SR_NQ, SR_NV, SR_NU, SR_NP, SR_M (all rows), SR_K (rows that can be nonzero), the
+   numbers of stored entries SR_NM (M), SR_NA (A), SR_NL (L), SR_NY (Y), tables sr_kept[], sr_y_row[], sr_y_col[], and
+   functions sr_terms, sr_fast, sr_factor, sr_finish (see symbolic/stages.py).
 
    In the mass metric, with the rows scaled by fixed references d (columns of Ys have norm about 1):
      Ys = D^-1/2 Y diag(d),   Ys P = Q R,   R = [T 0] Z'   (complete orthogonal decomposition)
@@ -195,30 +196,35 @@ SR_FN void sr_robust(const real *SR_RESTRICT dinv, const real *SR_RESTRICT y, co
 SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real *u, const real *f, const real *p,
                          const real *active, const real *rowdata, const sr_options *options, real *vdot, real *lam,
                          sr_report *report) {
-  real lower[SR_DIM(SR_NL)], dinv[SR_DIM(SR_NV)], y[SR_DIM(SR_NY)], z[SR_DIM(SR_NV)], gamma[SR_DIM(SR_K)];
-  real x[SR_DIM(SR_NV)], mu[SR_DIM(SR_K)], pivots[SR_DIM(SR_K)];
-  sr_terms(t, q, v, u, f, p, active, lower, dinv, y, z, gamma);
-  real inertia = (real)INFINITY;
-  for (int k = 0; k < SR_NV; k++) /* written so that a NaN is caught too */
-    if (!(1 / dinv[k] >= inertia)) inertia = 1 / dinv[k];
-  report->inertia = inertia;
+  real mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], b[SR_DIM(SR_NV)], gamma[SR_DIM(SR_K)];
+  real mu[SR_DIM(SR_K)], pivots[SR_DIM(SR_K)];
+  sr_terms(t, q, v, u, f, p, active, mass, jac, b, gamma);
   int trusted = options->mode == 0;
   if (trusted) {
-    sr_fast(dinv, y, z, gamma, active, rowdata, mu, x, pivots);
-    real smallest = (real)INFINITY, rank = 0;
+    sr_fast(mass, jac, b, gamma, active, rowdata, vdot, mu, pivots);
+    real smallest = (real)INFINITY, rank = 0, sum = 0;
     for (int i = 0; i < SR_K; i++) {
       real pivot = pivots[i] * rowdata[SR_K + i];
-      if (!(pivot >= smallest)) smallest = pivot;
+      if (!(pivot >= smallest)) smallest = pivot; /* written so that a NaN is caught too */
       rank += active[i];
     }
-    trusted = smallest >= options->fast_pivot;
+    for (int k = 0; k < SR_NV; k++) sum += vdot[k];
+    trusted = smallest >= options->fast_pivot && sum - sum == 0;
     report->rank = rank;
     report->path = 0;
-    report->accepted = smallest > 0 && SR_K > 0 ? SR_MATH(sqrt)(smallest) : 0;
+    report->accepted = SR_K > 0 ? SR_MATH(sqrt)(smallest > 0 ? smallest : 0) : 0;
     report->rejected = 0;
+    report->inertia = 1;
   }
-  if (!trusted) sr_robust(dinv, y, z, gamma, rowdata + 2 * SR_K, options->tolerance, mu, x, report);
-  sr_finish(lower, x, vdot);
+  if (!trusted) {
+    real lower[SR_DIM(SR_NL)], dinv[SR_DIM(SR_NV)], y[SR_DIM(SR_NY)], z[SR_DIM(SR_NV)], x[SR_DIM(SR_NV)];
+    sr_factor(mass, jac, b, lower, dinv, y, z);
+    report->inertia = (real)INFINITY;
+    for (int k = 0; k < SR_NV; k++)
+      if (!(1 / dinv[k] >= report->inertia)) report->inertia = 1 / dinv[k];
+    sr_robust(dinv, y, z, gamma, rowdata + 2 * SR_K, options->tolerance, mu, x, report);
+    sr_finish(lower, x, vdot);
+  }
   for (int i = 0; i < SR_M; i++) lam[i] = 0;
   for (int i = 0; i < SR_K; i++) lam[sr_kept[i]] = mu[i];
 }

@@ -1,0 +1,1 @@
+"""Benchmarks: Sarrus against other packages, side by side in one run."""

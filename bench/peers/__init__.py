@@ -1,0 +1,1 @@
+"""Other packages as contestants: converters, and one module for each package."""
