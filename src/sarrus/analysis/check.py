@@ -68,7 +68,8 @@ class Check:
                 f"  bodies {self.bodies}, positions {self.positions}, velocities {self.velocities}, "
                 f"inputs {len(self.inputs)}{_listed(self.inputs)}",
                 f"  constraints {len(self.constraints)}{_listed(self.constraints)}",
-                f"  rows {self.rows}, independent {self.rank}, so mobility {self.velocities} - {self.rank} = {self.mobility}",
+                f"  rows {self.rows}, independent {self.rank}, "
+                f"so mobility {self.velocities} - {self.rank} = {self.mobility}",
             ]
             kept = [s for s in self.singular_values if s > self.tolerance]
             lost = [s for s in self.singular_values if s <= self.tolerance]
@@ -108,7 +109,7 @@ def check(machine: Any) -> Check:
     except CompilerError as error:
         return Check(name, problems=(str(error),))
     layout = system.layout
-    counts = dict(
+    counts: dict[str, Any] = dict(
         bodies=len(layout.bodies), positions=layout.nq, velocities=layout.nv, inputs=layout.u_names,
         constraints=layout.groups, rows=layout.m, tolerance=system.tolerance,
     )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The compiled machine: accelerations, forces, rank and assembly."""

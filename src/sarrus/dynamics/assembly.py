@@ -85,7 +85,9 @@ def _guess(system: System, request: Request) -> np.ndarray:
     return _held(system, q, near or {}, "q")[0]
 
 
-def _held(system: System, base: np.ndarray, values: Mapping[str, Any], kind: str) -> tuple[np.ndarray, dict[int, float]]:
+def _held(
+    system: System, base: np.ndarray, values: Mapping[str, Any], kind: str
+) -> tuple[np.ndarray, dict[int, float]]:
     """Put named values into a copy of `base`; also the velocity indices they fix, with the value."""
     layout, out, held = system.layout, base.copy(), {}
     plain_q, plain_v = plain_map(layout)

@@ -22,7 +22,9 @@ def cannot_close(system: System, request: Request, attempt: Attempt, wanted: dic
     if attempt.accepted:
         chosen = ", ".join(f"{layout.q_names[k]} {'> 0' if s > 0 else '< 0'}" for k, s in wanted.items())
         text = f"{system.name}: the closures can be satisfied, but not with "
-        text += f"the signs asked for ({chosen})." if wanted else "all axes pointing the right way; give a better guess."
+        text += (
+            f"the signs asked for ({chosen})." if wanted else "all axes pointing the right way; give a better guess."
+        )
         return AssemblyError(text, residuals, attempt.q)
     worst = max(residuals, key=lambda g: residuals[g])
     rows = sorted(range(layout.m), key=lambda i: -phi[i])[:4]
@@ -63,7 +65,11 @@ def cannot_move(system: System, request: Request, slip: np.ndarray, allowed: np.
     groups = list(dict.fromkeys(layout.rows[i].group for i in bad))
     rows = ", ".join(f"{layout.rows[i].name} {slip[i]:.3g}" for i in bad[:4])
     held = ", ".join(f"{name} = {value}" for name, value in request.velocities.items())
-    cure = f"given: {held}; release one of them, or choose values that agree" if held else "a motion is prescribed that cannot be followed here"
+    cure = (
+        f"given: {held}; release one of them, or choose values that agree"
+        if held
+        else "a motion is prescribed that cannot be followed here"
+    )
     text = f"{system.name}: no velocities satisfy constraint {groups[0]!r} (A v - a: {rows}).\n  {cure}."
     residuals = {g: float(np.max(slip[layout.group_rows(g)], initial=0.0)) for g in layout.groups}
     return AssemblyError(text, residuals)

@@ -26,6 +26,8 @@ def symbolic_functions(terms: Terms, row_stages: Any) -> dict[str, Any]:
     """CasADi functions by name, from the expressions of a machine."""
     import casadi as ca
 
+    from sarrus.symbolic.algebra import Function
+
     x = terms
     frames = [part for p, R in x.frames.values() for part in (p, R)]
     guards = ca.vertcat(*[g for _, g in x.guards]) if x.guards else ca.SX(0, 1)
@@ -34,11 +36,11 @@ def symbolic_functions(terms: Terms, row_stages: Any) -> dict[str, Any]:
     energy = [ca.vertcat(x.kinetic, x.potential, x.dissipated, x.applied)]
     place = [x.t, x.q, x.p]
     return {
-        "terms": ca.Function("terms", full, ca.cse(dense)),
-        "position": ca.Function("position", place, ca.cse([dense[4], dense[2], dense[5], dense[7], dense[0]])),
-        "energy": ca.Function("energy", full, ca.cse(energy)),
-        "frames": ca.Function("frames", place, ca.cse(frames)),
-        "guards": ca.Function("guards", place, [guards]),
+        "terms": Function("terms", full, ca.cse(dense)),
+        "position": Function("position", place, ca.cse([dense[4], dense[2], dense[5], dense[7], dense[0]])),
+        "energy": Function("energy", full, ca.cse(energy)),
+        "frames": Function("frames", place, ca.cse(frames)),
+        "guards": Function("guards", place, [guards]),
         "stages": row_stages,
     }
 

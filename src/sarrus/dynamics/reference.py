@@ -64,7 +64,7 @@ def row_norms(
 
 def _check_inertia(layout: Layout, pivots: np.ndarray) -> None:
     good = np.isfinite(pivots) & (pivots > 1e-13)
-    bad = [name for name, ok in zip(layout.v_names, good.any(axis=0), strict=True) if not ok]
+    bad = [name for name, ok in zip(layout.v_names, np.any(good, axis=0).tolist(), strict=True) if not ok]
     if bad:
         raise ModelError(
             layout.name,

@@ -78,7 +78,9 @@ def checked_array(what: str, values: Any, width: int, names: tuple[str, ...]) ->
         raise StateError(f"{what}: expected {width} values ({listing or 'none'}), got shape {np.shape(values)}")
     if not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0]
-        raise StateError(f"{what}: the value of {names[where[-1]]!r} is {array[tuple(where)]}; expected a finite number")
+        raise StateError(
+            f"{what}: the value of {names[where[-1]]!r} is {array[tuple(where)]}; expected a finite number"
+        )
     return array
 
 
@@ -88,7 +90,9 @@ def make_state(layout: Layout, q: Any, v: Any, t: Any) -> State:
     v = np.zeros((*q.shape[:-1], layout.nv)) if v is None else v
     v = checked_array("velocities v", v, layout.nv, layout.v_names).copy()
     if q.ndim != v.ndim or q.shape[:-1] != v.shape[:-1]:
-        raise StateError(f"positions have shape {q.shape} and velocities {v.shape}; give as many of one as of the other")
+        raise StateError(
+            f"positions have shape {q.shape} and velocities {v.shape}; give as many of one as of the other"
+        )
     t = np.asarray(t, dtype=float)
     if not np.isfinite(t).all() or (t.ndim and t.shape != q.shape[:-1]):
         raise StateError(f"time: expected a finite number or one for each state, got {t}")
@@ -96,7 +100,9 @@ def make_state(layout: Layout, q: Any, v: Any, t: Any) -> State:
         size = np.linalg.norm(q[..., turn.q : turn.q + 4], axis=-1)
         if np.any(np.abs(size - 1.0) > 1e-8):
             name = layout.q_names[turn.q].rsplit(".", 1)[0]
-            raise StateError(f"{name}: a quaternion must have length 1, got {float(np.max(size)):.9g}; divide it by that")
+            raise StateError(
+                f"{name}: a quaternion must have length 1, got {float(np.max(size)):.9g}; divide it by that"
+            )
     q.setflags(write=False)
     v.setflags(write=False)
     return State(layout, q, v, float(t) if t.ndim == 0 else t)

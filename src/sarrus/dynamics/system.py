@@ -178,9 +178,7 @@ class System:
         if state.count is None:
             return self.functions(name, state.t, state.q, *more, self.p)
         times = np.broadcast_to(state.t, (state.count,))
-        rows = [
-            self.functions(name, times[i], state.q[i], *(x[i] for x in more), self.p) for i in range(state.count)
-        ]
+        rows = [self.functions(name, times[i], state.q[i], *(x[i] for x in more), self.p) for i in range(state.count)]
         return [np.stack(parts) for parts in zip(*rows, strict=True)]
 
     def _own(self, state: State) -> None:
@@ -210,9 +208,7 @@ class System:
         names = np.where(path > 0, "rank-revealing", "fast")
         if state.count is None:
             kept = int(flags.sum())
-            return Solution(
-                vdot, lam, int(ranks), kept, str(names), self.tolerance, float(accepted), float(rejected)
-            )
+            return Solution(vdot, lam, int(ranks), kept, str(names), self.tolerance, float(accepted), float(rejected))
         return Solution(vdot, lam, ranks.astype(int), int(flags.sum()), names, self.tolerance, accepted, rejected)
 
     def constraint_forces(

@@ -35,6 +35,7 @@ def build_task(model: Model, kind: str, target: Any, p: np.ndarray) -> Task:
     import casadi as ca
 
     from sarrus.model.tree import span
+    from sarrus.symbolic.algebra import Function
     from sarrus.symbolic.kinematics import Kinematics
 
     k = Kinematics(model, span(model))
@@ -52,4 +53,4 @@ def build_task(model: Model, kind: str, target: Any, p: np.ndarray) -> Task:
     else:
         raise SarrusError(f"unknown task {kind!r}; kinds: 'point', 'orientation', 'coordinate'")
     outputs = [ca.densify(e) for e in (x, J, bias)]
-    return Task(f"{kind} task", ca.Function("task", [k.t, k.q, k.v, k.p], ca.cse(outputs)), p)
+    return Task(f"{kind} task", Function("task", [k.t, k.q, k.v, k.p], ca.cse(outputs)), p)

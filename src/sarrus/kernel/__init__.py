@@ -1,0 +1,1 @@
+"""Generated C: printing, compiling, caching and calling it."""

@@ -17,7 +17,7 @@ def folder() -> Path:
     """Where compiled machines are kept: SARRUS_CACHE, or the user's cache folder, or a temporary one."""
     named = os.environ.get("SARRUS_CACHE")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    for place in ([named] if named else [os.path.join(home, "sarrus")]):
+    for place in [named] if named else [os.path.join(home, "sarrus")]:
         with contextlib.suppress(OSError):
             os.makedirs(place, exist_ok=True)
             if os.access(place, os.W_OK):

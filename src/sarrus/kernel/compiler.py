@@ -16,7 +16,16 @@ from pathlib import Path
 from sarrus.errors import CompilerError
 
 INCLUDE = Path(__file__).parent / "include"
-FLAGS = ("-std=c99", "-O2", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared")
+FLAGS = (
+    "-std=c99",
+    "-O2",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+)
 
 _NO_COMPILER = """no C compiler was found, and Sarrus turns machines into C.
   Install one:          apt-get install gcc   (or clang, or your system's equivalent)
@@ -90,11 +99,23 @@ def compile_library(source: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="sarrus-") as folder:
         c_file, library = Path(folder) / "machine.c", Path(folder) / "machine.so"
         c_file.write_text(source)
-        call = [*command, *FLAGS, *_tuning(), "-fvisibility=hidden", f"-I{INCLUDE}", str(c_file), "-o", str(library), "-lm"]
+        call = [
+            *command,
+            *FLAGS,
+            *_tuning(),
+            "-fvisibility=hidden",
+            f"-I{INCLUDE}",
+            str(c_file),
+            "-o",
+            str(library),
+            "-lm",
+        ]
         try:
             done = subprocess.run(call, capture_output=True, text=True, check=False)
         except OSError as error:
-            raise CompilerError(f"the compiler {command[0]!r} could not be started: {error}.\n{_NO_COMPILER}") from error
+            raise CompilerError(
+                f"the compiler {command[0]!r} could not be started: {error}.\n{_NO_COMPILER}"
+            ) from error
         if done.returncode != 0 or not library.exists():
             said = (done.stderr or done.stdout).strip()[:2000]
             raise CompilerError(f"the compiler {' '.join(command)!r} failed (exit {done.returncode}):\n{said}")

@@ -89,27 +89,35 @@ class Scalar:
 
     # NumPy calls these methods when np.sin(x) and friends meet an object
     def sin(self):
+        """Called by np.sin."""
         return self._unary("sin")
 
     def cos(self):
+        """Called by np.cos."""
         return self._unary("cos")
 
     def tan(self):
+        """Called by np.tan."""
         return self._unary("tan")
 
     def sqrt(self):
+        """Called by np.sqrt."""
         return self._unary("sqrt")
 
     def exp(self):
+        """Called by np.exp."""
         return self._unary("exp")
 
     def arctan(self):
+        """Called by np.arctan."""
         return self._unary("arctan")
 
     def arcsin(self):
+        """Called by np.arcsin."""
         return self._unary("arcsin")
 
     def arccos(self):
+        """Called by np.arccos."""
         return self._unary("arccos")
 
 

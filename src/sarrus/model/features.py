@@ -32,7 +32,7 @@ def point(at: Any) -> np.ndarray:
 def _feature(kind: str, body: Any, at: Any, frame: Callable[[], np.ndarray], expression: Any = None) -> Feature:
     """Build a feature; a wrong value becomes its `problem`, so that finalize() can report all of them together."""
     try:
-        return Feature(kind, body_name(body), point(at), frame(), expression)
+        return Feature(kind, body_name(body), point(at), frame(), expression, flat=np.shape(at) == (2,))
     except (ValueError, TypeError) as error:
         name = getattr(body, "name", body)
         return Feature(kind, str(name), np.zeros(3), np.eye(3), problem=f"{kind}_on({name!r}): {error}")
@@ -58,7 +58,10 @@ def revolute_on(body: Any, at: Any, axis: Any = "y") -> Feature:
 
 
 def prismatic_on(body: Any, at: Any, axis: Any, rotation: Any = None) -> Feature:
-    """One half of a prismatic joint [5 rows]; `rotation` turns the frame that must stay parallel to the other side's."""
+    """One half of a prismatic joint [5 rows].
+
+    `rotation` turns the axis, and with it the frame that must stay parallel to the other side's.
+    """
     return _feature("prismatic", body, at, lambda: rotation_matrix(rotation) @ frame_with_axis(unit_axis(axis)))
 
 

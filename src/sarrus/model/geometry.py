@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sarrus.model.expression import as_array, numeric
+from sarrus.model.expression import as_array
 
 _LETTERS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -18,11 +18,14 @@ def unit_axis(axis: Any) -> np.ndarray:
         if letter not in _LETTERS:
             raise ValueError(f"unknown axis {axis!r}: use 'x', 'y', 'z', '-x', '-y', '-z' or a vector of 3 numbers")
         return sign * np.array(_LETTERS[letter]) + 0.0
-    vector = np.asarray(numeric(as_array(axis, (3,))), dtype=float)
-    length = float(np.linalg.norm(vector))
+    raw = as_array(axis, (3,))
+    if raw.dtype == object:
+        raise ValueError(f"axis {axis!r} contains a named parameter: axes and rotations must be plain numbers")
+    length = float(np.linalg.norm(raw))
     if not np.isfinite(length) or length == 0.0:
         raise ValueError(f"axis {axis!r} has no direction: give a vector of finite numbers, not all zero")
-    return vector / length
+    unit = raw / length
+    return np.where(np.abs(unit) < 1e-15, 0.0, unit)
 
 
 def rotation_about(axis: Any, angle: float) -> np.ndarray:
@@ -36,9 +39,14 @@ def rotation_matrix(rotation: Any) -> np.ndarray:
     """A rotation from None (identity), a 3x3 matrix, or a quaternion (w, x, y, z)."""
     if rotation is None:
         return np.eye(3)
-    values = np.asarray(rotation, dtype=float)
+    values = as_array(rotation, np.shape(rotation))
+    if values.dtype == object:
+        raise ValueError("rotation contains a named parameter: axes and rotations must be plain numbers")
     if values.shape == (4,):
-        return quaternion_to_matrix(values / np.linalg.norm(values))
+        length = float(np.linalg.norm(values))
+        if not np.isfinite(length) or length == 0.0:
+            raise ValueError(f"rotation {rotation!r}: a quaternion must be finite and not zero")
+        return quaternion_to_matrix(values / length)
     if values.shape != (3, 3):
         raise ValueError(f"rotation must be a 3x3 matrix or a quaternion (w, x, y, z), got shape {values.shape}")
     if not np.allclose(values @ values.T, np.eye(3), atol=1e-9) or np.linalg.det(values) < 0:

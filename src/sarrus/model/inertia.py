@@ -11,7 +11,7 @@ from sarrus.model.geometry import unit_axis
 
 
 def _axisymmetric(along: Any, across: Any, axis: Any) -> np.ndarray:
-    """across · (I - a aᵀ) + along · a aᵀ, for the unit vector a."""
+    """Across · (I - a aᵀ) + along · a aᵀ, for the unit vector a."""
     a = unit_axis(axis)
     projector = np.outer(a, a)
     return _tidy(across * (np.eye(3) - projector) + along * projector)

@@ -118,7 +118,7 @@ class Layout:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Layout:
         """Read back what `to_json` wrote."""
-        fields = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         fields["rows"] = tuple(Row(**row) for row in data["rows"])
         fields["turns"] = tuple(Turn(**turn) for turn in data["turns"])
         for key in ("limits", "u_limits"):

@@ -7,13 +7,14 @@ frozen `Model` or raises one `ModelError` that lists all problems by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
 from sarrus.model.expression import as_array, as_number
 from sarrus.model.features import body_name, point
-from sarrus.model.geometry import frame_with_axis, rotation_matrix, unit_axis
+from sarrus.model.geometry import rotation_matrix, unit_axis
 from sarrus.model.parts import (
     GROUND,
     Actuator,
@@ -45,6 +46,11 @@ _CLOSURES = {
     ("curve", "point"): "point-on-curve",
 }
 
+_PARTS = (
+    "bodies", "joints", "closures", "couplings", "rollings", "customs",
+    "springs", "joint_springs", "loads", "actuators",
+)  # fmt: skip
+
 
 class Mechanism:
     """A machine under construction.
@@ -66,11 +72,7 @@ class Mechanism:
         self.planar = planar
         self.ground = Body(GROUND)
         self._gravity = gravity
-        self._parts: dict[str, list[Any]] = {
-            key: []
-            for key in ("bodies", "joints", "closures", "couplings", "rollings", "customs", "springs")
-            + ("joint_springs", "loads", "actuators")
-        }
+        self._parts: dict[str, list[Any]] = {key: [] for key in _PARTS}
         self._frames: dict[str, Feature] = {}
         self._groups: list[str] = []
         self._problems: list[str] = []
@@ -88,13 +90,18 @@ class Mechanism:
         """
 
         def build() -> Body:
-            return Body(name, as_number(mass), point(com), self._inertia(inertia))
+            return Body(name, as_number(mass), self._point(com), self._inertia(inertia))
 
         part = self._add("bodies", "body", name, build)
         if part is None:  # keep the name known, so that one mistake is reported once
             part = Body(name, 1.0, np.zeros(3), np.eye(3))
             self._parts["bodies"].append(part)
         return part
+
+    def _point(self, at: Any) -> np.ndarray:
+        if np.shape(at) == (2,) and not self.planar:
+            raise ValueError(f"the point {at!r} has two numbers; expected three (two are for planar machines)")
+        return point(at)
 
     def _inertia(self, inertia: Any) -> np.ndarray:
         if inertia is None:
@@ -113,7 +120,9 @@ class Mechanism:
         self._frames[name] = feature
 
     # --- joints -------------------------------------------------------------------------------------------------
-    def joint(self, kind: str, name: str, parent: Any, child: Any, axis: Any = None, at: Any = (0, 0, 0), **options: Any):
+    def joint(
+        self, kind: str, name: str, parent: Any, child: Any, axis: Any = None, at: Any = (0, 0, 0), **options: Any
+    ):
         """Add a joint of any kind; the named methods below are shorter.
 
         Args:
@@ -130,19 +139,22 @@ class Mechanism:
         part = self._add("joints", "joint", name, lambda: self._joint(kind, name, parent, child, axis, at, **options))
         if part is None:  # the bodies stay connected, so that one mistake is reported once
             ends = (getattr(parent, "name", parent), getattr(child, "name", child))
-            self._parts["joints"].append(self._joint("fixed", name, *map(str, ends), "z", (0, 0, 0)))
+            self._parts["joints"].append(self._joint("fixed", name, str(ends[0]), str(ends[1]), "z", (0, 0, 0)))
 
     def _joint(
         self, kind, name, parent, child, axis, at, *, rotation=None, child_at=(0, 0, 0), child_rotation=None, axis2="y",
-        pitch=0.0, stiffness=0.0, rest=0.0, damping=0.0, rotor_inertia=0.0, limits=None, initial=None,
+        pitch=0.0, stiffness=0.0, rest=0.0, damping=0.0, rotor_inertia=0.0, limits=None, initial=None, **unknown,
     ) -> Joint:  # fmt: skip
+        if unknown:
+            known = [n for n, p in signature(self._joint).parameters.items() if p.kind is Parameter.KEYWORD_ONLY]
+            raise TypeError(f"unknown option {next(iter(unknown))!r}; options: {', '.join(known)}")
         if axis is None:
             axis = "-y" if self.planar else "z"
         return Joint(
-            name, kind, body_name(parent), body_name(child), unit_axis(axis), unit_axis(axis2), point(at),
-            rotation_matrix(rotation), point(child_at), rotation_matrix(child_rotation), as_number(pitch),
+            name, kind, body_name(parent), body_name(child), unit_axis(axis), unit_axis(axis2), self._point(at),
+            rotation_matrix(rotation), self._point(child_at), rotation_matrix(child_rotation), as_number(pitch),
             as_number(stiffness), as_number(rest), as_number(damping), as_number(rotor_inertia),
-            None if limits is None else (float(limits[0]), float(limits[1])),
+            _limits(limits),
             None if initial is None else np.atleast_1d(np.asarray(initial, dtype=float)),
         )  # fmt: skip
 
@@ -162,7 +174,9 @@ class Mechanism:
         """Turns about and slides along one axis: coordinates `name.angle` and `name.shift`."""
         self.joint("cylindrical", name, parent, child, axis, at, **options)
 
-    def universal(self, name: str, parent: Any, child: Any, axes: Any = ("x", "y"), at: Any = (0, 0, 0), **options: Any):
+    def universal(
+        self, name: str, parent: Any, child: Any, axes: Any = ("x", "y"), at: Any = (0, 0, 0), **options: Any
+    ):
         """Two crossing hinges: `name.first` about axes[0] of the parent, then `name.second` about axes[1]."""
         first, second = axes
         self.joint("universal", name, parent, child, first, at, axis2=second, **options)
@@ -185,8 +199,12 @@ class Mechanism:
 
     # --- constraints --------------------------------------------------------------------------------------------
     def close(self, name: str, a: Feature, b: Feature) -> None:
-        """Hold two features together: `point_on`, `revolute_on`, `prismatic_on`, ... of the same kind on both sides, or
-        a point with a line, plane, curve or surface.
+        """Hold two features together.
+
+        Args:
+            name: name of the constraint.
+            a: `point_on`, `revolute_on`, `prismatic_on`, ...
+            b: one of the same kind; or a point on one side and a line, plane, curve or surface on the other.
         """
         first, second = (b, a) if a.kind == "point" and b.kind != "point" else (a, b)
         kind = _CLOSURES.get((first.kind, second.kind))
@@ -240,7 +258,7 @@ class Mechanism:
 
         def build() -> Custom:
             axis = unit_axis(direction)
-            return Custom(name, False, lambda k: k.direction(at.body, axis).T @ k.velocity(at))
+            return Custom(name, False, lambda k: k.direction(at.body, axis).T @ k.velocity(at), at)
 
         self._constraint("customs", "knife edge", name, build)
 
@@ -271,14 +289,14 @@ class Mechanism:
 
     def force(self, name: str, at: Feature, value: Any, local: bool = False) -> None:
         """A force at a point [N]: three numbers or `function(k)`; in world axes, or body axes if `local`."""
-        self._add("loads", "force", name, lambda: Load(name, "force", at, _load(value), local))
+        self._add("loads", "force", name, lambda: Load(name, "force", at, self._load(value), local))
 
     def torque(self, name: str, on: Any, value: Any, local: bool = False) -> None:
         """A torque on a body [N m]: three numbers or `function(k)`; in world axes, or body axes if `local`."""
 
         def build() -> Load:
             place = Feature("point", body_name(on), np.zeros(3), np.eye(3))
-            return Load(name, "torque", place, _load(value), local)
+            return Load(name, "torque", place, self._load(value), local)
 
         self._add("loads", "torque", name, build)
 
@@ -316,6 +334,9 @@ class Mechanism:
         """
         return freeze(self.name, self._gravity, self.planar, self._parts, self._frames, self._groups, self._problems)
 
+    def _load(self, value: Any) -> Any:
+        return value if callable(value) else self._point(value)
+
     def _add(self, key: str, what: str, name: str, build: Callable[[], Any]) -> Any:
         try:
             part = build()
@@ -337,8 +358,8 @@ def _coupling(name: str, coefficients: Mapping[str, Any], constant: Any, motion:
 
 
 def _numbers(coefficients: Mapping[str, Any]) -> dict[str, Any]:
-    if not coefficients:
-        raise ValueError("needs at least one coordinate with its coefficient, such as {'A': 1, 'B': -2}")
+    if not coefficients or all(isinstance(c, (int, float)) and c == 0 for c in coefficients.values()):
+        raise ValueError("needs at least one coordinate with a coefficient other than 0, such as {'A': 1, 'B': -2}")
     return {key: as_number(value) for key, value in coefficients.items()}
 
 
@@ -348,12 +369,10 @@ def _callable(function: Any) -> Callable[..., Any]:
     return function
 
 
-def _load(value: Any) -> Any:
-    return value if callable(value) else point(value)
-
-
 def _limits(limits: Any) -> tuple[float, float] | None:
     if limits is None:
         return None
     low, high = (-limits, limits) if np.ndim(limits) == 0 else limits
+    if not float(low) < float(high):
+        raise ValueError(f"limits {limits!r} must be (low, high) with low < high, or one positive number")
     return float(low), float(high)

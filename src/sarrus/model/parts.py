@@ -39,7 +39,7 @@ class Joint:
     """A joint between two bodies.
 
     The joint frame sits at `at`, turned by `rotation`, in the parent, and at `child_at`, turned by `child_rotation`,
-    in the child; at zero coordinates the two coincide. `axis` (and `axis2` of a universal joint) is given in that frame.
+    in the child; at zero coordinates the two coincide. `axis` (and `axis2` of a universal joint) is in that frame.
     The coordinate is the motion of the child relative to the parent, whichever of them the spanning tree reaches first.
     """
 
@@ -119,6 +119,7 @@ class Feature:
     at: np.ndarray
     frame: np.ndarray
     expression: Callable[[Any], Any] | None = None
+    flat: bool = False  # given by two numbers, which only planar machines understand
     problem: str = ""  # what was wrong with the user's values; reported by finalize() with all other problems
 
 
@@ -163,6 +164,7 @@ class Custom:
     name: str
     holonomic: bool
     function: Callable[[Any], Any]
+    at: Feature | None = None  # the feature that the rows are about, if there is one
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 
 from sarrus.errors import ModelError
 from sarrus.model.expression import as_array, numeric, parameters_of
+from sarrus.model.geometry import perpendiculars, rotation_about
 from sarrus.model.parts import GROUND, JOINT_SIZES, Body, Feature, Joint, Model
 from sarrus.model.tree import span
 
@@ -53,6 +54,11 @@ def _names(model: Model) -> Iterator[str]:
         "force element": [p.name for p in (*model.springs, *model.joint_springs, *model.loads)],
         "actuator": [a.name for a in model.actuators],
     }
+    known = [j for j in model.joints if j.kind in JOINT_SIZES]
+    clashes = Counter(n for j in known for n in {*j.position_names, *j.velocity_names})
+    for name, count in clashes.items():
+        if count > 1 and name not in {j.name for j in known}:
+            yield f"coordinate {name!r}: two joints have a coordinate of this name; rename one of them"
     for what, names in spaces.items():
         for name, count in Counter(names).items():
             if count > 1:
@@ -71,6 +77,7 @@ def _parts(model: Model) -> Iterator[tuple[str, Any]]:
         "closure": model.closures,
         "coupling": model.couplings,
         "rolling": model.rollings,
+        "constraint": model.customs,
         "spring": model.springs,
         "joint spring": model.joint_springs,
         "load": model.loads,
@@ -152,6 +159,10 @@ def _joints(model: Model) -> Iterator[str]:
             yield f"{label}: the two axes of a universal joint must not be parallel"
         if joint.limits is not None and not joint.limits[0] < joint.limits[1]:
             yield f"{label}: limits {joint.limits} must be (low, high) with low < high"
+        if joint.limits is not None and joint.nv != 1:
+            yield f"{label}: limits are for joints with one coordinate, not {joint.kind}"
+        if joint.kind in ("spherical", "free") and joint.initial is not None and not np.any(joint.initial[-4:]):
+            yield f"{label}: initial has a quaternion of length 0"
         if joint.initial is not None and joint.initial.shape != (joint.nq,):
             yield f"{label}: initial has {joint.initial.size} values, its kind {joint.kind} has {joint.nq}"
         one_dof = joint.nv == 1
@@ -168,6 +179,8 @@ def _references(model: Model) -> Iterator[str]:
         for feature in features:
             if feature.problem:
                 yield f"{label}: {feature.problem}"
+            if feature.flat and not model.planar:
+                yield f"{label}: a point has two numbers; expected three (two are for planar machines)"
             if feature.body not in bodies:
                 yield f"{label}: {feature.body!r} is not a body of this machine; bodies: {', '.join(sorted(bodies))}"
         if len(features) == 2 and features[0].body == features[1].body:
@@ -175,6 +188,9 @@ def _references(model: Model) -> Iterator[str]:
         for name in getattr(part, "coefficients", {}):
             if name not in coordinates:
                 yield f"{label}: {name!r} is not a scalar joint coordinate; coordinates: {', '.join(coordinates)}"
+    for rolling in model.rollings:
+        if not float(numeric(rolling.radius)) > 0:
+            yield f"rolling {rolling.name!r}: radius {rolling.radius} must be positive"
     for closure in model.closures:
         if closure.kind == "distance":
             kinds = (closure.a.kind, closure.b.kind)
@@ -226,34 +242,61 @@ def _structure(model: Model) -> Iterator[str]:
     for edge in tree.edges:
         children.setdefault(edge.inner, []).append(edge.outer)
 
-    def has_inertia(name: str) -> bool:
-        body = mass[name]
+    heavy: dict[str, bool] = {}
+    for edge in reversed(tree.edges):  # outer bodies first
+        body = mass[edge.outer]
         own = float(numeric(body.mass)) > 0 or np.any(np.asarray(numeric(body.inertia), dtype=float))
-        return bool(own) or any(has_inertia(child) for child in children.get(name, ()))
-
+        heavy[edge.outer] = bool(own) or any(heavy[child] for child in children.get(edge.outer, ()))
     for edge in tree.edges:
-        rotor = float(numeric(edge.joint.rotor_inertia))
-        if edge.joint.nv and rotor == 0 and not has_inertia(edge.outer):
-            yield f"body {edge.outer!r}: it moves on joint {edge.joint.name!r} but has no mass; give it mass and inertia"
-        elif edge.joint.nv and rotor == 0 and edge.outer not in children:
-            yield from _singular_leaf(mass[edge.outer], edge.joint, edge.joint.child == edge.outer)
+        joint = edge.joint
+        if not joint.nv or float(numeric(joint.rotor_inertia)) != 0:
+            continue
+        if not heavy[edge.outer]:
+            yield f"body {edge.outer!r}: it moves on joint {joint.name!r} but has no mass; give it mass and inertia"
+        elif edge.outer not in children and _singular_leaf(mass[edge.outer], joint, joint.child == edge.outer):
+            yield (
+                f"body {edge.outer!r}: singular inertia for joint {joint.name!r} ({joint.kind}): some motion of the "
+                "joint moves no mass (a point mass at the joint, or a rod or point that can spin about itself)"
+            )
 
 
-def _singular_leaf(body: Body, joint: Joint, outer_is_child: bool) -> Iterator[str]:
-    """A last body of a chain whose inertia vanishes for some motion of its joint, in every configuration."""
+def _singular_leaf(body: Body, joint: Joint, outer_is_child: bool) -> bool:
+    """Whether the last body of a chain lets some motion of its joint cost nothing, in every configuration."""
     at = joint.child_at if outer_is_child else joint.at
     turn = joint.child_rotation if outer_is_child else joint.rotation
-    arm = np.asarray(numeric(body.com), dtype=float) - np.asarray(numeric(at), dtype=float)
+    arm = turn.T @ (np.asarray(numeric(body.com), dtype=float) - np.asarray(numeric(at), dtype=float))
     mass = float(numeric(body.mass))
-    tensor = np.asarray(numeric(body.inertia), dtype=float)
+    tensor = turn.T @ np.asarray(numeric(body.inertia), dtype=float) @ turn
     if not all(np.all(np.isfinite(x)) for x in (arm, mass, tensor)):
-        return
-    tensor = tensor + mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    scale = max(np.trace(tensor), 1e-300)
-    text = f"body {body.name!r}: singular inertia for joint {joint.name!r}: "
-    if joint.kind == "revolute" and (turn @ joint.axis) @ tensor @ (turn @ joint.axis) <= 1e-14 * scale:
-        yield text + "it has no moment of inertia about the joint's axis"
-    if joint.kind in ("spherical", "free") and np.linalg.eigvalsh(tensor)[0] <= 1e-14 * scale:
-        yield text + "it has no moment of inertia about one axis (a rod or a point mass can spin freely about itself)"
-    if joint.kind in ("free", "prismatic", "planar", "cylindrical") and mass == 0.0:
-        yield text + "it has no mass"
+        return False
+    skew = np.array([[0, -arm[2], arm[1]], [arm[2], 0, -arm[0]], [-arm[1], arm[0], 0]])
+    spatial = np.block([[tensor - mass * skew @ skew, mass * skew], [-mass * skew, mass * np.eye(3)]])
+    size = np.sqrt(np.diag(spatial).max())
+    for angle in (0.3, 1.2):  # the subspace of a universal joint depends on its second angle
+        S = _subspace(joint, angle)
+        M = S.T @ spatial @ S
+        scale = np.sqrt(np.where(np.diag(M) > 0, np.diag(M), 1.0))
+        if np.linalg.eigvalsh(M / np.outer(scale, scale))[0] > 1e-13 and np.all(np.diag(M) > 1e-26 * size**2):
+            return False
+    return True
+
+
+def _subspace(joint: Joint, angle: float) -> np.ndarray:
+    """Velocity columns (angular, linear) of a joint, at the joint, in the axes of its frame."""
+    a, none = joint.axis, np.zeros(3)
+    turn, shift = np.r_[a, none], np.r_[none, a]
+    if joint.kind == "revolute":
+        columns = [turn]
+    elif joint.kind == "prismatic":
+        columns = [shift]
+    elif joint.kind == "helical":
+        columns = [turn + shift * float(numeric(joint.pitch)) / (2 * np.pi)]
+    elif joint.kind == "cylindrical":
+        columns = [turn, shift]
+    elif joint.kind == "universal":
+        columns = [np.r_[rotation_about(joint.axis2, -angle) @ a, none], np.r_[joint.axis2, none]]
+    elif joint.kind == "planar":
+        columns = [np.r_[none, t] for t in perpendiculars(a)] + [turn]
+    else:
+        columns = list(np.eye(6)[: 3 if joint.kind == "spherical" else 6])
+    return np.column_stack(columns)

@@ -10,7 +10,9 @@ import numpy as np
 
 from sarrus.model.expression import Scalar
 
-SX = ca.SX
+# CasADi's type stubs miss many ways to call these
+SX: Any = ca.SX
+Function: Any = ca.Function
 
 
 def to_sx(values: Any, parameters: Mapping[str, Any]) -> Any:
@@ -29,7 +31,7 @@ def zeros3() -> Any:
 
 
 def cross(a: Any, b: Any) -> Any:
-    """a x b."""
+    """A x b."""
     return ca.vertcat(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from sarrus.model.layout import Row
 from sarrus.model.parts import GROUND, Closure, Feature, Joint
-from sarrus.symbolic.algebra import SX, cross, zeros3
+from sarrus.symbolic.algebra import SX, Function, cross, zeros3
 from sarrus.symbolic.kinematics import Kinematics
 
 
@@ -139,7 +139,7 @@ def _differentiate(
     G = ca.jacobian(residual, symbols)
     curvature = ca.jtimes(G @ rate, symbols, rate) + G @ bias
     outputs = [residual, ca.densify(G), -curvature, ca.vertcat(*guards) if guards else SX(0, 1)]
-    evaluate = ca.Function("closure", [symbols, rate, bias, k.p], outputs)
+    evaluate = Function("closure", [symbols, rate, bias, k.p], outputs)
     values = [ca.vertcat(*part) for part in ([item[2] for item in x.items], x.rates, x.biases)]
     phi_value, G_value, gamma, guard_value = evaluate(*values, k.p)
     A = SX(len(rows), k.nv)

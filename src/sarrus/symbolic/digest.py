@@ -61,7 +61,10 @@ def _describe_lagrangian(L: Lagrangian) -> str:
     flat += [part for pair in L.pfaffian.values() for part in pair]
     flat += list(L.inputs.values()) if isinstance(L.inputs, dict) else [L.inputs]
     flat += [] if L.forces is None else [L.forces]
-    texts = [str(ca.vertcat(*x) if isinstance(x, (list, tuple)) and x else SX(x) if not isinstance(x, (list, dict)) else x) for x in flat]
+    texts = [
+        str(ca.vertcat(*x) if isinstance(x, (list, tuple)) and x else SX(x) if not isinstance(x, (list, dict)) else x)
+        for x in flat
+    ]
     names = [str(x) for x in (L.name, L.coordinates, L.velocities, L.time)]
     names += [str(list(x)) for x in (L.holonomic, L.pfaffian, L.inputs if isinstance(L.inputs, dict) else [])]
     names += [str(sorted((str(k), v) for k, v in dict(x).items())) for x in (L.parameters, L.scales, L.initial)]

@@ -183,7 +183,8 @@ class TreeDynamics:
         k = self.k
         g = k.number(k.model.gravity)
         h = SX.zeros(k.nv, 1)
-        force, moment = {GROUND: zeros3()}, {GROUND: zeros3()}
+        force: dict[str, Any] = {GROUND: zeros3()}
+        moment: dict[str, Any] = {GROUND: zeros3()}
         for body in k.model.bodies:
             x, own = k.links[body.name], self._own[body.name]
             a = x.a - x.R.T @ g

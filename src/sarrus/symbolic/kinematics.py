@@ -23,8 +23,9 @@ from sarrus.symbolic.joints import Motion, joint_motion
 
 @dataclass(frozen=True)
 class Link:
-    """A body in motion: pose (R, p) in the world; in body axes the angular velocity w, the velocity v of its origin,
-    and their accelerations alpha and a at v̇ = 0.
+    """A body in motion: pose (R, p) in the world, velocities and accelerations in body axes.
+
+    w is the angular velocity, v the velocity of the body's origin, alpha and a their accelerations at v̇ = 0.
     """
 
     R: Any

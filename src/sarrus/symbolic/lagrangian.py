@@ -48,7 +48,7 @@ def derive_lagrangian(lagrangian: Lagrangian) -> Terms:
     k = _Symbols(t, q, v, SX.eye(n), v)
     rows, parts, groups = _constraints(L, k)
     width = {"phi": 1, "A": n, "a": 1, "gamma": 1}
-    stack = {key: ca.vertcat(*parts[key]) if rows else SX(0, width[key]) for key in parts}
+    stack: dict[str, Any] = {key: ca.vertcat(*parts[key]) if rows else SX(0, width[key]) for key in parts}
     inputs, B = _inputs(L, n)
     start = tuple(float(L.initial.get(name, 0.0)) for name in names)
     scales = tuple(float(L.scales.get(name, 1.0)) for name in names)
@@ -74,7 +74,9 @@ def _check(L: Lagrangian, q: Any, v: Any, names: tuple[str, ...]) -> None:
     if len(set(names)) < len(names):
         problems.append(f"coordinate names {names} must be unique")
     unknown = (set(L.initial) | set(L.scales)) - set(names)
-    problems += [f"{name!r} in initial or scales is not a coordinate; coordinates: {', '.join(names)}" for name in unknown]
+    problems += [
+        f"{name!r} in initial or scales is not a coordinate; coordinates: {', '.join(names)}" for name in unknown
+    ]
     shared = set(L.holonomic) & set(L.pfaffian)
     problems += [f"constraint {name!r}: the name is used by a holonomic and a Pfaffian constraint" for name in shared]
     if problems:

@@ -19,7 +19,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from sarrus.symbolic.algebra import SX
+from sarrus.symbolic.algebra import SX, Function
 from sarrus.symbolic.sparse import Entries, Factor, entries, factorise, minimum_degree, saddle_order
 from sarrus.symbolic.terms import Terms
 
@@ -51,7 +51,7 @@ class Stages:
         inputs = self.terms.sx_in()
         mass, jac, b, _ = self.terms(*inputs)
         _, dinv, y, _ = self.factor(mass, jac, b)
-        return ca.Function("rows", inputs, [dinv, y])
+        return Function("rows", inputs, [dinv, y])
 
 
 def build_stages(terms: Terms) -> Stages:
@@ -70,7 +70,7 @@ def build_stages(terms: Terms) -> Stages:
         ca.densify(b),
         _column([active[i] * terms.gamma[row] for i, row in enumerate(kept)]),
     ]
-    first = ca.Function("sr_terms", [terms.t, terms.q, terms.v, u, f, terms.p, active], ca.cse(outputs))
+    first = Function("sr_terms", [terms.t, terms.q, terms.v, u, f, terms.p, active], ca.cse(outputs))
     symbols = _Symbols(n, len(kept), tuple(mass), tuple(jac))
     factor, finish, y_index = _slow(symbols)
     return Stages(first, factor, finish, kept, tuple(mass), tuple(jac), y_index)
@@ -117,7 +117,7 @@ def build_fast(stages: Stages, n: int, samples: list[np.ndarray]) -> ca.Function
         _column([-factor.pivots[n + i] for i in range(m)]),
     ]
     inputs = [s.mass_vector, s.jac_vector, s.b, s.gamma, active, reference]
-    return ca.Function("sr_fast", inputs, ca.cse(outputs))
+    return Function("sr_fast", inputs, ca.cse(outputs))
 
 
 def _slow(s: _Symbols) -> tuple[ca.Function, ca.Function, tuple[tuple[int, int], ...]]:
@@ -133,7 +133,7 @@ def _slow(s: _Symbols) -> tuple[ca.Function, ca.Function, tuple[tuple[int, int],
         _column([columns[i][k] for k, i in y_index]),
         _column([z[k] for k in range(n)]),
     ]
-    first = ca.Function("sr_factor", [s.mass_vector, s.jac_vector, s.b], ca.cse(outputs))
+    first = Function("sr_factor", [s.mass_vector, s.jac_vector, s.b], ca.cse(outputs))
     return first, _finish(n, factor), y_index
 
 
@@ -142,4 +142,4 @@ def _finish(n: int, factor: Factor) -> ca.Function:
     index = iter(range(symbols.numel()))
     lower = {k: [(i, symbols[next(index)]) for i, _ in factor.lower[k]] for k in factor.order}
     vdot = Factor(factor.order, lower, {}, {}).backward({k: x[k] for k in range(n)})
-    return ca.Function("sr_finish", [symbols, x], [_column([vdot[k] for k in range(n)])])
+    return Function("sr_finish", [symbols, x], [_column([vdot[k] for k in range(n)])])

@@ -53,7 +53,5 @@ def build(name: str, **parameters: Any) -> Mechanism:
     accepted = signature(function).parameters
     for keyword in parameters:
         if keyword not in accepted:
-            raise TypeError(
-                f"machine {name!r} has no parameter {keyword!r}; it takes: {', '.join(accepted) or 'none'}"
-            )
+            raise TypeError(f"machine {name!r} has no parameter {keyword!r}; it takes: {', '.join(accepted) or 'none'}")
     return function(**parameters)

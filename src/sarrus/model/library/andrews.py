@@ -40,9 +40,7 @@ def andrews(torque: float = 0.033) -> Mechanism:
     mech.close("E3", end, point_on(k3, (0, -0.035)))
     mech.close("E4", end, point_on(k4, (0, -0.02)))
     mech.close("E6", end, point_on(k6, (0.02, 0)))
-    mech.spring(
-        "spring", point_on(k3, (0.02, -0.018)), point_on(mech.ground, c), stiffness=4530.0, length=0.07785
-    )
+    mech.spring("spring", point_on(k3, (0.02, -0.018)), point_on(mech.ground, c), stiffness=4530.0, length=0.07785)
     mech.torque("drive", k1, (0, -torque, 0))  # about -y: from x towards z
     mech.frame("F", point_on(k1, (0.007, 0)))
     return mech

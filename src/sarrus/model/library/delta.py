@@ -38,9 +38,7 @@ def delta(
     for i in range(3):
         turn = rotation_about("z", i * 2 * np.pi / 3)
         upper = mech.body(f"arm{i}", 0.5, com=(arm / 2, 0, 0), inertia=cylinder(0.5, 0.02, arm, "x"))
-        mech.revolute(
-            f"arm{i}", mech.ground, upper, "y", at=turn @ (base_radius, 0, 0), rotation=turn, initial=angle
-        )
+        mech.revolute(f"arm{i}", mech.ground, upper, "y", at=turn @ (base_radius, 0, 0), rotation=turn, initial=angle)
         mech.motor(f"arm{i}")
         for side, y in (("l", half_width), ("r", -half_width)):
             lower = mech.body(f"rod{i}{side}", 0.1, com=(forearm / 2, 0, 0), inertia=rod(0.1, forearm))

@@ -9,9 +9,7 @@ from sarrus.model.library._dyad import dyad
 from sarrus.model.mechanism import Mechanism
 
 
-def five_bar(
-    L0: float = 0.4, L1: float = 0.3, L2: float = 0.5, m1: float = 0.5, m2: float = 0.5
-) -> Mechanism:
+def five_bar(L0: float = 0.4, L1: float = 0.3, L2: float = 0.5, m1: float = 0.5, m2: float = 0.5) -> Mechanism:
     """Two equal two-link arms that share their tip, elbows outwards, tip above the base.
 
     Four coordinates, two rows, mobility 2. Joints: "A" and "E" (motors, on the ground, left and right), "B"

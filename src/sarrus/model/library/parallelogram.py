@@ -7,9 +7,7 @@ from sarrus.model.inertia import rod
 from sarrus.model.mechanism import Mechanism
 
 
-def parallelogram(
-    cranks: int = 3, spacing: float = 1.0, length: float = 1.0, angle: float = 1.0
-) -> Mechanism:
+def parallelogram(cranks: int = 3, spacing: float = 1.0, length: float = 1.0, angle: float = 1.0) -> Mechanism:
     """Equal parallel cranks joined by one coupler bar; every crank after the second is redundant.
 
     With three cranks: four coordinates, four rows of rank 3, mobility 1. In general `cranks` + 1 coordinates

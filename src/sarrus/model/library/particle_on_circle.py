@@ -8,9 +8,7 @@ from sarrus.model.features import curve_on, point_on
 from sarrus.model.mechanism import Mechanism
 
 
-def particle_on_circle(
-    radius: float = 1.0, mass: float = 1.0, gravity: float = 9.81, angle: float = 0.0
-) -> Mechanism:
+def particle_on_circle(radius: float = 1.0, mass: float = 1.0, gravity: float = 9.81, angle: float = 0.0) -> Mechanism:
     """A particle on two sliders, x and z, held on a circle about the origin (sheet 12.2).
 
     Two coordinates, one row, mobility 1. Joints: "x", "z". Closure: "circle", Φ = |p| - radius. No motors.

@@ -9,9 +9,7 @@ from sarrus.model.inertia import cylinder
 from sarrus.model.mechanism import Mechanism
 
 
-def rolling_disc(
-    radius: float = 0.5, mass: float = 1.0, thickness: float = 0.02, lean: float = 0.2
-) -> Mechanism:
+def rolling_disc(radius: float = 0.5, mass: float = 1.0, thickness: float = 0.02, lean: float = 0.2) -> Mechanism:
     """A disc that rolls, leans and steers on the plane z = 0, its edge sharp (nonholonomic).
 
     Six velocities, one holonomic row (height) and two nonholonomic ones: three velocities are free. Starts
