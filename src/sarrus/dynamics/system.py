@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sarrus.dynamics.solution import ConstraintForces, Energy, Rank, Solution, T
 from sarrus.dynamics.state import State, checked_array, make_state
 from sarrus.dynamics.tasks import Task, build_task
 from sarrus.errors import SarrusError, StateError, UnknownNameError
-from sarrus.kernel.library import MachineLibrary
+from sarrus.kernel.library import Constants, MachineLibrary
 from sarrus.model.lagrangian import Lagrangian
 from sarrus.model.layout import Layout
 from sarrus.model.parts import Model
@@ -251,24 +252,49 @@ class System:
             flags[self.layout.group_rows(name)] = float(bool(value))
         return flags
 
+    @cached_property
+    def _constants(self) -> Constants:
+        return Constants(self.p, self.norms, self.tolerance, self.fast_pivot)
+
+    @cached_property
+    def _all_rows(self) -> np.ndarray:
+        return np.ones(self.layout.m)
+
+    @cached_property
+    def _zeros(self) -> dict[str, np.ndarray]:
+        return {"u": np.zeros(self.layout.nu), "f": np.zeros(self.layout.nv)}
+
+    def _not_solvable(self, inputs: tuple[Any, ...], report: np.ndarray) -> StateError:
+        """What to say when the mass matrix is not usable: bad inputs first, they are the commoner cause."""
+        for what, values, names in (
+            ("inputs u", inputs[3], self.layout.u_names),
+            ("forces f", inputs[4], self.layout.v_names),
+        ):
+            try:
+                checked_array(what, values, len(names), names)
+            except StateError as error:
+                return error
+        return StateError(
+            f"{self.name}: the mass matrix is not positive definite, or a term is not finite, at this state "
+            f"(smallest pivot {np.min(report[..., 4]):.3g}); check masses, inertias, parameters and forces"
+        )
+
     def _solve(self, state: State, u: Any, f: Any, active: Mapping[str, bool] | None) -> tuple[np.ndarray, ...]:
         self._own(state)
         x = self.layout
-        inputs = (
-            _time_column(state.t), state.q, state.v,
-            _or_zero("inputs u", u, x.u_names, state), _or_zero("forces f", f, x.v_names, state),
-        )  # fmt: skip
-        square = self.norms**2
-        rowdata = np.concatenate([square, 1 / square, 1 / self.norms])
+        inputs: tuple[Any, ...] = (
+            _time_column(state.t) if state.count else (state.t,),
+            state.q,
+            state.v,
+            self._zeros["u"] if u is None else _fitting("inputs u", u, x.u_names, state),
+            self._zeros["f"] if f is None else _fitting("forces f", f, x.v_names, state),
+        )
         assert self.library is not None
         vdot, lam, report = self.library.accelerate(
-            inputs, self.p, self.active_rows(active), rowdata, self.tolerance, self.fast_pivot, self.redundant
+            inputs, self._constants, self.active_rows(active) if active else self._all_rows, self.redundant
         )
-        if not np.all(report[..., 4] > 0):
-            raise StateError(
-                f"{self.name}: the mass matrix is not positive definite at this state "
-                f"(smallest pivot {np.min(report[..., 4]):.3g}); check masses, inertias and parameters"
-            )
+        if not (report[4] > 0 if report.ndim == 1 else np.all(report[:, 4] > 0)):
+            raise self._not_solvable(inputs, report)
         return vdot, lam, report
 
 
@@ -276,10 +302,11 @@ def _time_column(t: Any) -> np.ndarray:
     return np.array([t]) if np.ndim(t) == 0 else np.ascontiguousarray(t, dtype=float).reshape(-1, 1)
 
 
-def _or_zero(what: str, values: Any, names: tuple[str, ...], state: State) -> np.ndarray:
-    if values is None:
-        return np.zeros(len(names))
-    array = checked_array(what, values, len(names), names)
+def _fitting(what: str, values: Any, names: tuple[str, ...], state: State) -> np.ndarray:
+    """An input array of the right shape; whether it is finite shows in the result."""
+    array = np.ascontiguousarray(values, dtype=float) if isinstance(values, np.ndarray) else None
+    if array is None or array.shape != (len(names),):
+        array = checked_array(what, values, len(names), names)
     if array.ndim == 2 and array.shape[0] != state.count:
         raise StateError(f"{what}: {array.shape[0]} rows for {state.count or 'a single'} state(s)")
     return array

@@ -20,6 +20,38 @@ def build_library(source: str) -> Path:
     return found[0] if found else cache.store(key, "so", compiler.compile_library(source))
 
 
+class _Call(ctypes.Structure):
+    """`sr_call` of sarrus_host.h."""
+
+    _fields_ = [
+        ("count", ctypes.c_long),
+        ("inputs", ctypes.c_void_p * 5),
+        ("stride", ctypes.c_long * 5),
+        ("p", ctypes.c_void_p),
+        ("active", ctypes.c_void_p),
+        ("rowdata", ctypes.c_void_p),
+        ("tolerance", ctypes.c_double),
+        ("fast_pivot", ctypes.c_double),
+        ("mode", ctypes.c_long),
+        ("vdot", ctypes.c_void_p),
+        ("lam", ctypes.c_void_p),
+        ("report", ctypes.c_void_p),
+    ]
+
+
+class _Workspace(threading.local):
+    """One thread's buffers for a single state, with the call that points to them already filled in."""
+
+    def __init__(self, sizes: tuple[int, ...], nv: int, m: int):
+        self.inputs = tuple(np.zeros(size) for size in sizes)
+        self.vdot, self.lam, self.report = np.zeros(nv), np.zeros(m), np.zeros(REPORT_SIZE)
+        self.call = _Call(count=1)
+        self.call.inputs[:] = [x.ctypes.data for x in self.inputs]
+        for name in ("vdot", "lam", "report"):
+            setattr(self.call, name, getattr(self, name).ctypes.data)
+        self.address = ctypes.addressof(self.call)
+
+
 class MachineLibrary:
     """Evaluates states with compiled code; the interpreter's lock is released meanwhile."""
 
@@ -28,39 +60,53 @@ class MachineLibrary:
         self.path = path
         self._function = ctypes.CDLL(str(path)).sarrus_accelerate
         self._function.restype = None
-        self._function.argtypes = [
-            ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
-            ctypes.c_double, ctypes.c_double, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
-        ]  # fmt: skip
+        self._function.argtypes = [ctypes.c_void_p]
         self._sizes = (1, nq, nv, nu, nv)
         self._nv, self._m = nv, m
-        self._local = threading.local()
+        self._workspace = _Workspace(self._sizes, nv, m)
 
     def accelerate(
-        self, inputs: tuple[np.ndarray, ...], p: np.ndarray, active: np.ndarray, rowdata: np.ndarray,
-        tolerance: float, fast_pivot: float, robust: bool,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        self, inputs: tuple[Any, ...], constants: Constants, active: np.ndarray, robust: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Accelerations, multipliers and reports.
 
         Args:
             inputs: t, q, v, u, f as contiguous float arrays; each has one row for every state, or one for all.
-            p: parameters.
+            constants: parameters, row data and tolerances.
             active: one flag for each constraint row.
-            rowdata: squared reference norms, their inverses and the row scales.
-            tolerance: smallest singular value that counts.
-            fast_pivot: smallest pivot at which the fast path is trusted.
             robust: skip the fast path.
         """
-        single = inputs[1].ndim == 1
-        count = 1 if single else inputs[1].shape[0]
-        pointers = (ctypes.c_void_p * 5)(*[x.ctypes.data for x in inputs])
-        strides = (ctypes.c_long * 5)(
-            *[0 if x.ndim == 1 else size for x, size in zip(inputs, self._sizes, strict=True)]
-        )
-        vdot, lam, report = np.empty((count, self._nv)), np.empty((count, self._m)), np.empty((count, REPORT_SIZE))
-        self._function(
-            count, ctypes.addressof(pointers), ctypes.addressof(strides), p.ctypes.data, active.ctypes.data,
-            rowdata.ctypes.data, tolerance, fast_pivot, int(robust), vdot.ctypes.data, lam.ctypes.data,
-            report.ctypes.data,
-        )  # fmt: skip
-        return (vdot[0], lam[0], report[0]) if single else (vdot, lam, report)
+        if inputs[1].ndim == 1:
+            w = self._workspace
+            for buffer, value in zip(w.inputs, inputs, strict=True):
+                buffer[:] = value
+            constants.fill(w.call, active, robust)
+            self._function(w.address)
+            return w.vdot.copy(), w.lam.copy(), w.report.copy()
+        count = inputs[1].shape[0]
+        outputs = np.empty((count, self._nv)), np.empty((count, self._m)), np.empty((count, REPORT_SIZE))
+        call = _Call(count=count)
+        call.inputs[:] = [x.ctypes.data for x in inputs]
+        call.stride[:] = [0 if x.ndim == 1 else size for x, size in zip(inputs, self._sizes, strict=True)]
+        constants.fill(call, active, robust)
+        call.vdot, call.lam, call.report = (x.ctypes.data for x in outputs)
+        self._function(ctypes.addressof(call))
+        return outputs
+
+
+class Constants:
+    """What does not change from call to call: kept alive here, with its addresses."""
+
+    def __init__(self, p: np.ndarray, norms: np.ndarray, tolerance: float, fast_pivot: float):
+        """Take parameters, reference norms of the rows, and the two tolerances."""
+        square = norms**2
+        self._p, self._rowdata = p.copy(), np.concatenate([square, 1 / square, 1 / norms])
+        self._addresses = self._p.ctypes.data, self._rowdata.ctypes.data
+        self._tolerances = tolerance, fast_pivot
+
+    def fill(self, call: _Call, active: np.ndarray, robust: bool) -> None:
+        """Point a call to these constants."""
+        call.p, call.rowdata = self._addresses
+        call.active = active.ctypes.data
+        call.tolerance, call.fast_pivot = self._tolerances
+        call.mode = robust

@@ -202,14 +202,13 @@ SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real
   int trusted = options->mode == 0;
   if (trusted) {
     sr_fast(mass, jac, b, gamma, active, rowdata, vdot, mu, pivots);
-    real smallest = (real)INFINITY, rank = 0, sum = 0;
+    real smallest = (real)INFINITY, rank = 0;
     for (int i = 0; i < SR_K; i++) {
       real pivot = pivots[i] * rowdata[SR_K + i];
       if (!(pivot >= smallest)) smallest = pivot; /* written so that a NaN is caught too */
       rank += active[i];
     }
-    for (int k = 0; k < SR_NV; k++) sum += vdot[k];
-    trusted = smallest >= options->fast_pivot && sum - sum == 0;
+    trusted = smallest >= options->fast_pivot;
     report->rank = rank;
     report->path = 0;
     report->accepted = SR_K > 0 ? SR_MATH(sqrt)(smallest > 0 ? smallest : 0) : 0;
@@ -225,6 +224,9 @@ SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real
     sr_robust(dinv, y, z, gamma, rowdata + 2 * SR_K, options->tolerance, mu, x, report);
     sr_finish(lower, x, vdot);
   }
+  real sum = 0; /* a NaN anywhere makes the report say that M is not usable */
+  for (int k = 0; k < SR_NV; k++) sum += vdot[k];
+  if (sum - sum != 0) report->inertia = (real)NAN;
   for (int i = 0; i < SR_M; i++) lam[i] = 0;
   for (int i = 0; i < SR_K; i++) lam[sr_kept[i]] = mu[i];
 }
