@@ -89,14 +89,8 @@ def random_samples(system: sr.System, spread: float, count: int, seed: int) -> S
     return Samples(states, u, f, np.einsum("sij,sj->si", terms.B, u) + f)
 
 
-def reference_accelerations(system: sr.System, samples: Samples, moving: bool = True) -> np.ndarray:
-    """Dense KKT system by least squares, in NumPy: [M -Aᵀ; A 0] [v̇; λ] = [τ - h; γ], scaled to unit diagonal.
-
-    Args:
-        system: the machine.
-        samples: states and forces.
-        moving: False leaves γ out, as a package does that holds A v̇ = 0.
-    """
+def reference_accelerations(system: sr.System, samples: Samples) -> np.ndarray:
+    """Dense KKT system by least squares, in NumPy: [M -Aᵀ; A 0] [v̇; λ] = [τ - h; γ], scaled to unit diagonal."""
     terms = system.terms(samples.states)
     out = []
     for M, h, A, gamma, tau in zip(terms.M, terms.h, terms.A, terms.gamma, samples.tau, strict=True):
@@ -105,7 +99,7 @@ def reference_accelerations(system: sr.System, samples: Samples, moving: bool = 
         rows = np.flatnonzero(length > 0.0)
         G = (A * d)[rows] / length[rows, None]
         K = np.block([[M * np.outer(d, d), -G.T], [G, np.zeros((len(rows), len(rows)))]])
-        right = np.concatenate([d * (tau - h), moving * gamma[rows] / length[rows]])
+        right = np.concatenate([d * (tau - h), gamma[rows] / length[rows]])
         out.append(d * np.linalg.lstsq(K, right, rcond=1e-12)[0][: len(d)])
     return np.array(out)
 

@@ -183,7 +183,9 @@ def _newton(
     return Attempt(q, np.abs(phi) / unit, bool((np.abs(phi) <= unit).all()), ITERATIONS)
 
 
-def _smallest_step(system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray) -> np.ndarray:
+def _smallest_step(
+    system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray, damped: bool = True
+) -> np.ndarray:
     """The step of least kinetic norm that removes Φ to first order, damped while Φ is large (Levenberg)."""
     if not A.size:
         return np.zeros(A.shape[1])
@@ -193,7 +195,7 @@ def _smallest_step(system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray
     residual = phi[kept] / system.norms
     U, sigma, Vt = np.linalg.svd(S, full_matrices=False)
     size = float(np.linalg.norm(residual)) / np.sqrt(max(np.trace(M), 1e-300))
-    damping = min(1e-2, size) * (sigma[0] if sigma.size else 0.0)
+    damping = min(1e-2, size) * (sigma[0] if sigma.size else 0.0) if damped else 0.0
     inverse = np.where(sigma > system.tolerance, sigma / (sigma**2 + damping**2 + 1e-300), 0.0)
     return -np.linalg.solve(L.T, Vt.T @ (inverse * (U.T @ residual)))
 
@@ -253,8 +255,8 @@ def _velocities(
     if free:
         Mff = M[np.ix_(free, free)]
         v[free] = np.linalg.solve(Mff, -(M[free] @ v))
-        v[free] += _smallest_step(system, A @ v - a, A[:, free], Mff)
-        v[free] += _smallest_step(system, A @ v - a, A[:, free], Mff)
+        for _ in range(2):  # the second removes rounding
+            v[free] += _smallest_step(system, A @ v - a, A[:, free], Mff, damped=False)
     slip = np.abs(A @ v - a)
     allowed = 1e-9 * (np.abs(A) @ np.abs(v) + np.abs(a)) + 1e-300
     if np.any(slip > allowed):

@@ -1,0 +1,1 @@
+"""Unit tests: closed forms, edge cases and the text of errors."""
