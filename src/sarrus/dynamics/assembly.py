@@ -193,11 +193,12 @@ def _smallest_step(
     L = np.linalg.cholesky(M)
     S = np.linalg.solve(L, (A[kept] / system.norms[:, None]).T).T
     residual = phi[kept] / system.norms
-    U, sigma, Vt = np.linalg.svd(S, full_matrices=False)
+    squares, U = np.linalg.eigh(S @ S.T)  # rounding leaves 1e-8 of a singular value, far below the tolerance
+    sigma = np.sqrt(np.maximum(squares, 0.0))
     size = float(np.linalg.norm(residual)) / np.sqrt(max(np.trace(M), 1e-300))
-    damping = min(1e-2, size) * (sigma[0] if sigma.size else 0.0) if damped else 0.0
-    inverse = np.where(sigma > system.tolerance, sigma / (sigma**2 + damping**2 + 1e-300), 0.0)
-    return -np.linalg.solve(L.T, Vt.T @ (inverse * (U.T @ residual)))
+    damping = min(1e-2, size) * sigma.max(initial=0.0) if damped else 0.0
+    inverse = np.where(sigma > system.tolerance, 1.0 / (squares + damping**2 + 1e-300), 0.0)
+    return -np.linalg.solve(L.T, S.T @ (U @ (inverse * (U.T @ residual))))
 
 
 def _position(system: System, q: np.ndarray, t: float, flags: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -249,6 +250,8 @@ def _velocities(
     _, A, a, _, M = system.functions("position", request.t, q, system.p)
     A, a = A * flags[:, None], a * flags
     v = np.zeros(layout.nv)
+    if not held and not np.any(a):
+        return v
     for index, value in held.items():
         v[index] = value
     free = [k for k in range(layout.nv) if k not in held]

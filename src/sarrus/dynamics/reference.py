@@ -85,7 +85,7 @@ def _with_floor(layout: Layout, kept: tuple[int, ...], norms: np.ndarray) -> np.
     return np.where(out > 0, out, 1.0)
 
 
-def saddle_samples(system: System, count: int = 4) -> tuple[list[np.ndarray], bool]:
+def saddle_samples(system: System, count: int = 3) -> tuple[list[np.ndarray], bool]:
     """Values of [[M, Aᵀ], [A, 0]] with scaled rows at assembled states near the start, and whether rows depend there.
 
     A machine that cannot be assembled from its starting guess gets samples anywhere.
@@ -106,19 +106,15 @@ def saddle_samples(system: System, count: int = 4) -> tuple[list[np.ndarray], bo
         if np.isfinite(K).all():
             samples.append(K)
             S = np.linalg.solve(np.linalg.cholesky(M), rows.T)
-            deficient.append(bool(rows.size) and np.linalg.matrix_rank(S, tol=system.tolerance) < len(rows))
+            deficient.append(bool(rows.size) and np.linalg.eigvalsh(S.T @ S)[0] <= system.tolerance**2)
     return samples, assembled and bool(deficient) and all(deficient)
 
 
 def _nearby(system: System, start: np.ndarray, seed: int) -> np.ndarray:
     """An assembled configuration some way from the start, or the start itself."""
     rng = np.random.default_rng(seed)
-    step = np.array(system.layout.scales) * rng.normal(size=system.layout.nv)
-    step = system.projector(system.state(start)) @ step
-    size = np.max(np.abs(step) / np.array(system.layout.scales), initial=0.0)
-    if size == 0.0:
-        return start
-    guess = system.state(system.retract(start, 0.2 * seed * step / size))
+    step = 0.2 * seed * np.array(system.layout.scales) * rng.uniform(-1.0, 1.0, system.layout.nv)
+    guess = system.state(system.retract(start, step))
     try:
         return system.assemble(near=guess).q
     except AssemblyError:
