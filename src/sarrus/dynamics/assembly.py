@@ -183,9 +183,7 @@ def _newton(
     return Attempt(q, np.abs(phi) / unit, bool((np.abs(phi) <= unit).all()), ITERATIONS)
 
 
-def _smallest_step(
-    system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray, damped: bool = True
-) -> np.ndarray:
+def _smallest_step(system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray, damped: bool = True) -> np.ndarray:
     """The step of least kinetic norm that removes Φ to first order, damped while Φ is large (Levenberg)."""
     if not A.size:
         return np.zeros(A.shape[1])

@@ -51,6 +51,16 @@ class Solution:
     rejected: Any
     metric: str = METRIC
 
+    def __str__(self) -> str:
+        """Accelerations, and how they were found."""
+        if np.ndim(self.rank):
+            return f"{len(self.rank)} solutions, ranks {sorted(set(self.rank.tolist()))} of {self.rows}"
+        decided = f"smallest accepted {self.accepted:.3g}, largest rejected {self.rejected:.2g}"
+        return (
+            f"accelerations {np.array2string(self.vdot, precision=6)}\n"
+            f"rank {self.rank} of {self.rows} rows ({self.path} path; tolerance {self.tolerance:g}, {decided})"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Rank:
@@ -73,6 +83,12 @@ class Rank:
     tolerance: float
     redundant: tuple[str, ...]
     null: np.ndarray
+
+    def __str__(self) -> str:
+        """Rank and evidence in two or three lines."""
+        text = f"rank {self.rank} of {self.rows} rows, mobility {self.mobility}\nsingular values "
+        text += f"{np.array2string(self.singular_values, precision=3)}, tolerance {self.tolerance:g}"
+        return text + (f"\nredundant: {', '.join(self.redundant)}" if self.redundant else "")
 
     @property
     def smallest_accepted(self) -> float:
@@ -103,6 +119,14 @@ class ConstraintForces:
     determinate: Mapping[str, bool]
     metric: str = METRIC
 
+    def __str__(self) -> str:
+        """One line for each constraint."""
+        lines = []
+        for name, values in self.lam.items():
+            known = "" if np.all(self.determinate[name]) else "  (not determinate: shared with redundant rows)"
+            lines.append(f"{name}: {np.array2string(np.asarray(values), precision=6)}{known}")
+        return "\n".join(lines) or "no constraints"
+
     def __getitem__(self, name: str) -> np.ndarray:
         """Multipliers of one constraint."""
         return self.lam[name]
@@ -123,6 +147,12 @@ class Energy:
     potential: Any
     dissipated: Any
     applied: Any
+
+    def __str__(self) -> str:
+        """Energies in one line."""
+        if np.ndim(self.kinetic):
+            return f"energies of {len(self.kinetic)} states"
+        return f"kinetic {self.kinetic:.9g} J, potential {self.potential:.9g} J, total {self.total:.9g} J"
 
     @property
     def total(self) -> Any:
