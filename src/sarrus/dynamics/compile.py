@@ -56,7 +56,7 @@ def compile(machine: Mechanism | Model | Lagrangian) -> System:
     path = build_library(record["source"])
     system = _system(machine, record)
     x = system.layout
-    return replace(system, library=MachineLibrary(path, x.nq, x.nv, x.nu, x.m))
+    return replace(system, library=MachineLibrary(path, x.nq, x.nv, x.nu, x.m, len(system.kept)))
 
 
 def _system(machine: Model | Lagrangian, record: Mapping[str, Any]) -> System:

@@ -34,6 +34,7 @@ class _Call(ctypes.Structure):
         ("tolerance", ctypes.c_double),
         ("fast_pivot", ctypes.c_double),
         ("mode", ctypes.c_long),
+        ("work", ctypes.c_void_p),
         ("vdot", ctypes.c_void_p),
         ("lam", ctypes.c_void_p),
         ("report", ctypes.c_void_p),
@@ -43,12 +44,13 @@ class _Call(ctypes.Structure):
 class _Workspace(threading.local):
     """One thread's buffers for a single state, with the call that points to them already filled in."""
 
-    def __init__(self, sizes: tuple[int, ...], nv: int, m: int):
+    def __init__(self, sizes: tuple[int, ...], nv: int, m: int, work: int):
+        self.work = np.empty(work)
         self.inputs = tuple(np.zeros(size) for size in sizes)
         self.vdot, self.lam, self.report = np.zeros(nv), np.zeros(m), np.zeros(REPORT_SIZE)
         self.call = _Call(count=1)
         self.call.inputs[:] = [x.ctypes.data for x in self.inputs]
-        for name in ("vdot", "lam", "report"):
+        for name in ("work", "vdot", "lam", "report"):
             setattr(self.call, name, getattr(self, name).ctypes.data)
         self.address = ctypes.addressof(self.call)
 
@@ -56,15 +58,15 @@ class _Workspace(threading.local):
 class MachineLibrary:
     """Evaluates states with compiled code; the interpreter's lock is released meanwhile."""
 
-    def __init__(self, path: Path, nq: int, nv: int, nu: int, m: int):
-        """Load the library at `path` for these sizes."""
+    def __init__(self, path: Path, nq: int, nv: int, nu: int, m: int, kept: int):
+        """Load the library at `path` for these sizes; `kept` of the m rows are not identically zero."""
         self.path = path
         self._function = ctypes.CDLL(str(path)).sarrus_accelerate
         self._function.restype = None
         self._function.argtypes = [ctypes.c_void_p]
         self._sizes = (1, nq, nv, nu, nv)
         self._nv, self._m = nv, m
-        self._workspace = _Workspace(self._sizes, nv, m)
+        self._workspace = _Workspace(self._sizes, nv, m, nv * kept + kept * kept)
 
     def accelerate(
         self, inputs: tuple[Any, ...], constants: Constants, active: np.ndarray, robust: bool
@@ -90,6 +92,7 @@ class MachineLibrary:
         call.inputs[:] = [x.ctypes.data for x in inputs]
         call.stride[:] = [0 if x.ndim == 1 else size for x, size in zip(inputs, self._sizes, strict=True)]
         constants.fill(call, active, robust)
+        call.work = self._workspace.call.work
         call.vdot, call.lam, call.report = (x.ctypes.data for x in outputs)
         self._function(ctypes.addressof(call))
         return outputs

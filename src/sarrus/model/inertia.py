@@ -62,7 +62,7 @@ def point_mass(mass: Any, at: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
 
 
 def parallel_axis(inertia: Any, mass: Any, offset: Any) -> np.ndarray:
-    """Move a tensor from the centre of mass to a point at `offset` from it: I + m (|d|² 1 - d dᵀ)."""
+    """Move a tensor from the centre of mass to a point at `offset` from it: I + m (d·d 1 - d dᵀ)."""
     d = as_array(offset, (3,))
     tensor = as_array(inertia, (3, 3))
     return _tidy(tensor + as_number(mass) * (np.dot(d, d) * np.eye(3) - np.outer(d, d)))

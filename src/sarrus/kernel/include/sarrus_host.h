@@ -12,7 +12,7 @@ typedef struct {
   const real *p, *active, *rowdata;
   real tolerance, fast_pivot;
   long mode;
-  real *vdot, *lam, *report;
+  real *work, *vdot, *lam, *report;
 } sr_call;
 
 SR_EXPORT void sarrus_accelerate(const sr_call *c) {
@@ -23,8 +23,8 @@ SR_EXPORT void sarrus_accelerate(const sr_call *c) {
     const real *in[5];
     for (int k = 0; k < 5; k++) in[k] = c->in[k] + i * c->stride[k];
     sr_report r;
-    sr_accelerate(in[0], in[1], in[2], in[3], in[4], c->p, kept, c->rowdata, &options, c->vdot + i * SR_NV,
-                  c->lam + i * SR_M, &r);
+    sr_accelerate(in[0], in[1], in[2], in[3], in[4], c->p, kept, c->rowdata, &options, c->work,
+                  c->vdot + i * SR_NV, c->lam + i * SR_M, &r);
     real *out = c->report + 5 * i;
     out[0] = r.rank, out[1] = r.path, out[2] = r.accepted, out[3] = r.rejected, out[4] = r.inertia;
   }

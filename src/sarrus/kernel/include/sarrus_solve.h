@@ -74,10 +74,11 @@ SR_FN real sr_reflector(real *v, int n, int stride, real *head) {
 
 /* lambda and x = D^-1 (z + Y lambda) by pivoted QR and complete orthogonal decomposition */
 SR_FN void sr_robust(const real *SR_RESTRICT dinv, const real *SR_RESTRICT y, const real *SR_RESTRICT z,
-                     const real *SR_RESTRICT gamma, const real *SR_RESTRICT scale, real tol, real *SR_RESTRICT lam,
-                     real *SR_RESTRICT x, sr_report *report) {
+                     const real *SR_RESTRICT gamma, const real *SR_RESTRICT scale, real tol, real *SR_RESTRICT work,
+                     real *SR_RESTRICT lam, real *SR_RESTRICT x, sr_report *report) {
   enum { n = SR_NV, m = SR_K };
-  real Y[SR_DIM(n * m)], root[SR_DIM(n)], c[SR_DIM(n)], g[SR_DIM(m)], mu[SR_DIM(m)], beta[SR_DIM(m)];
+  real *Y = work, *R = work + n * m; /* the two large arrays; the caller's, so that no stack overflows */
+  real root[SR_DIM(n)], c[SR_DIM(n)], g[SR_DIM(m)], mu[SR_DIM(m)], beta[SR_DIM(m)];
   real diagonal[SR_DIM(m)], zeta[SR_DIM(m)];
   int order[SR_DIM(m)];
   for (int k = 0; k < n; k++) root[k] = SR_MATH(sqrt)(dinv[k]);
@@ -119,7 +120,6 @@ SR_FN void sr_robust(const real *SR_RESTRICT dinv, const real *SR_RESTRICT y, co
   }
 
   /* R, r x m, as its own array; a pivot may overstate the singular value, so ask again */
-  real R[SR_DIM(m * m)];
   for (int j = 0; j < m; j++)
     for (int i = 0; i < r; i++) R[j * m + i] = i == j ? diagonal[i] : (i < j ? Y[j * n + i] : 0);
   real smallest = 0;
@@ -192,10 +192,13 @@ SR_FN void sr_robust(const real *SR_RESTRICT dinv, const real *SR_RESTRICT y, co
   report->rejected = SR_MATH(sqrt)(rest);
 }
 
+/* numbers of work space that one state needs */
+#define SR_WORK (SR_NV * SR_K + SR_K * SR_K)
+
 /* acceleration and multipliers of one state; rowdata holds SR_K squared norms, their inverses, and scales */
 SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real *u, const real *f, const real *p,
-                         const real *active, const real *rowdata, const sr_options *options, real *vdot, real *lam,
-                         sr_report *report) {
+                         const real *active, const real *rowdata, const sr_options *options, real *work, real *vdot,
+                         real *lam, sr_report *report) {
   real mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], b[SR_DIM(SR_NV)], gamma[SR_DIM(SR_K)];
   real mu[SR_DIM(SR_K)], pivots[SR_DIM(SR_K)];
   sr_terms(t, q, v, u, f, p, active, mass, jac, b, gamma);
@@ -221,7 +224,7 @@ SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real
     report->inertia = (real)INFINITY;
     for (int k = 0; k < SR_NV; k++)
       if (!(1 / dinv[k] >= report->inertia)) report->inertia = 1 / dinv[k];
-    sr_robust(dinv, y, z, gamma, rowdata + 2 * SR_K, options->tolerance, mu, x, report);
+    sr_robust(dinv, y, z, gamma, rowdata + 2 * SR_K, options->tolerance, work, mu, x, report);
     sr_finish(lower, x, vdot);
   }
   real sum = 0; /* a NaN anywhere makes the report say that M is not usable */
