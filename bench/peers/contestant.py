@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from sarrus.kernel import cache
 
 HERE = Path(__file__).parent
 
@@ -46,8 +47,8 @@ def pointer(array: np.ndarray) -> int:
     return array.ctypes.data
 
 
-def build_helper(source: str, command: Sequence[str], timeout: float = 600.0) -> ctypes.CDLL:
-    """Compile one of the timing loops beside this file, or take it from the cache, and load it.
+def build_helper(source: str, command: Sequence[str], timeout: float = 900.0) -> ctypes.CDLL:
+    """Compile one of the timing loops beside this file, or take it from Sarrus' cache, and load it.
 
     Args:
         source: file name.
@@ -58,28 +59,18 @@ def build_helper(source: str, command: Sequence[str], timeout: float = 600.0) ->
         RuntimeError: with the compiler's words.
     """
     path = HERE / source
-    native = _processor() if any("native" in word for word in command) else ""
-    key = hashlib.sha256("\0".join([path.read_text(), *command, native]).encode()).hexdigest()[:24]
-    base = os.environ.get("SARRUS_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "sarrus")
-    folder = Path(base) / "bench"
-    library = folder / f"{path.stem}-{key}.so"
-    if not library.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            fresh = Path(work) / library.name
-            try:
-                call = [*command, str(path), "-o", str(fresh)]
-                done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=timeout)
-            except (OSError, subprocess.TimeoutExpired) as error:
-                raise RuntimeError(f"{command[0]}: {error}") from error
-            if done.returncode != 0:
-                raise RuntimeError(f"{command[0]} failed: {done.stderr.strip()[:300]}")
-            os.replace(fresh, library)
-    return ctypes.CDLL(str(library))
-
-
-def _processor() -> str:
-    try:
-        return next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
-    except (OSError, StopIteration):
-        return ""
+    key = cache.key_of("bench", path.read_bytes(), *command)
+    found = cache.fetch(key, "so")
+    if found:
+        return ctypes.CDLL(str(found[0]))
+    print(f"compiling {source}, kept in the cache ...", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = Path(folder) / "loop.so"
+        try:
+            call = [*command, str(path), "-o", str(fresh)]
+            done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=timeout)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise RuntimeError(f"{command[0]}: {error}") from error
+        if done.returncode != 0:
+            raise RuntimeError(f"{command[0]} failed: {done.stderr.strip()[:300]}")
+        return ctypes.CDLL(str(cache.store(key, "so", fresh.read_bytes())))

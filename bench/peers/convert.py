@@ -88,7 +88,7 @@ class Chain:
 
 
 def to_chain(model: Model) -> Chain:
-    """Translate; every axis becomes the z axis of a turned frame, because Pinocchio's aligned joints are its fastest."""
+    """Translate. Every axis becomes the z axis of a turned frame: Pinocchio's aligned joints are its fastest."""
     refuse_what_is_missing(model)
     chain = Chain(value(model.gravity))
     places: dict[str, tuple[int, Pose]] = {GROUND: (0, IDENTITY)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import time
 from pathlib import Path
 
 import mujoco
@@ -14,6 +13,7 @@ import sarrus as sr
 from bench.machines import Samples, relative_error
 from bench.peers.contestant import Contestant, build_helper, pointer
 from bench.peers.convert import MUJOCO_DEFAULTS, to_mjcf
+from bench.timing import CLOCK
 from sarrus.kernel.compiler import find_compiler
 
 VERSION = mujoco.__version__
@@ -98,8 +98,11 @@ class Loop:
         return relative_error(change, expected)
 
 
-def contestants(system: sr.System, samples: Samples, expected: np.ndarray) -> list[Contestant]:
-    """mj_forward and mj_step / 4, each in its fastest accurate settings."""
+def contestants(system: sr.System, samples: Samples, expected: np.ndarray, compiled: bool) -> tuple[list, list[str]]:
+    """mj_forward and mj_step / 4, each in its fastest accurate settings, and remarks (none).
+
+    Its loop is C, and Sarrus needs a C compiler anyway: it is built whatever `compiled` says.
+    """
     loops = []
     for values in itertools.product(*CHOICES.values()):
         loop = Loop(system, samples, dict(zip(CHOICES, values, strict=True)))
@@ -118,15 +121,15 @@ def contestants(system: sr.System, samples: Samples, expected: np.ndarray) -> li
             return share * loop.run(call, max(1, count // share))
 
         out.append(Contestant(name, run, loop.accelerations, BOUND, settings))
-    return out
+    return out, []
 
 
 def _quick_time(loop: Loop, call: str) -> float:
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = CLOCK()
         loop.run(call, 100)
-        times.append(time.perf_counter() - start)
+        times.append(CLOCK() - start)
     return min(times)
 
 

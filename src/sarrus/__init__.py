@@ -31,7 +31,6 @@ from sarrus.model.inertia import rod as rod
 from sarrus.model.inertia import sphere as sphere
 from sarrus.model.lagrangian import Lagrangian as Lagrangian
 from sarrus.model.mechanism import Mechanism as Mechanism
-from sarrus.model.parts import Model as Model
 
 if TYPE_CHECKING:
     from sarrus.analysis.check import Check as Check

@@ -159,11 +159,6 @@ def check_rank(s: Setting) -> None:
     expected = constrained_solve(s.terms.M, s.terms.h, s.tau, s.terms.A, s.terms.gamma, s.scale).values
     size = min(len(expected), len(report.singular_values))
     near("singular values", largest(report.singular_values[:size] - expected[:size]), expected[0])
-    if found.path == "rank-revealing":  # inverse iteration: four steps get a tenth of the smallest value for sure
-        assert 0.99 < found.accepted / expected[rank - 1] < 1.5, f"smallest accepted {found.accepted:.3e}"
-        assert found.rejected < 1e-8, f"largest rejected {found.rejected:.1e}"
-    else:
-        assert found.accepted >= 0.99 * expected[rank - 1], "smallest accepted is no upper bound"
 
 
 def check_paths(s: Setting) -> None:

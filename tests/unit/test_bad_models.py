@@ -106,6 +106,7 @@ FAULTS = {
     ),
     "motor name twice": (lambda m: (m.motor("A"), m.motor("B", name="A")), "actuator 'A': the name is taken 2 times"),
     "frame name twice": (lambda m: (m.frame("tip", tip()), m.frame("tip", tip("upper"))), "frame 'tip'.*taken"),
+    "frame named as a body": (lambda m: m.frame("upper", tip()), "frame 'upper': a body has this name"),
     "unknown axis": (lambda m: m.revolute("C", "lower", m.body("b", 1.0, inertia=np.eye(3)), "w"), "'C'.*axis 'w'"),
     "zero axis": (
         lambda m: m.revolute("C", "lower", m.body("b", 1.0, inertia=np.eye(3)), (0, 0, 0)),

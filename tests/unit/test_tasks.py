@@ -99,6 +99,23 @@ def test_tasks_follow_parameters():
     np.testing.assert_allclose(x, [2.5 * np.cos(0.3), 0, 2.5 * np.sin(0.3)], atol=1e-15)
 
 
+@pytest.mark.parametrize("name", sr.library.names())
+def test_poses_of_all_bodies_and_frames(name):
+    """By name, against the task of the same feature."""
+    system = sr.compile(sr.library.build(name))
+    state = system.assemble()
+    poses = system.frames(state)
+    model = system.description
+    assert set(poses) == {b.name for b in model.bodies} | set(model.frames)
+    places = {b.name: sr.point_on(b.name) for b in model.bodies} | dict(model.frames)
+    for label, feature in places.items():
+        p, R = poses[label]
+        np.testing.assert_allclose(p, system.task("point", feature).evaluate(state)[0], atol=1e-14)
+        turned = system.task("orientation", feature.body).evaluate(state)[0] @ feature.frame
+        np.testing.assert_allclose(R, turned, atol=1e-14)
+        np.testing.assert_array_equal(system.frame(state, label)[0], p)
+
+
 def test_wrong_tasks(moving):
     system, _ = moving
     with pytest.raises(SarrusError, match="unknown task 'angle'; kinds: 'point', 'orientation', 'coordinate'"):

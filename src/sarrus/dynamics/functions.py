@@ -39,7 +39,7 @@ def symbolic_functions(terms: Terms, row_stages: Any) -> dict[str, Any]:
         "terms": Function("terms", full, ca.cse(dense)),
         "position": Function("position", place, ca.cse([dense[4], dense[2], dense[5], dense[7], dense[0]])),
         "energy": Function("energy", full, ca.cse(energy)),
-        "frames": Function("frames", place, ca.cse(frames)),
+        "frames": Function("frames", place, ca.cse(frames) if frames else []),
         "guards": Function("guards", place, [guards]),
         "stages": row_stages,
     }

@@ -27,11 +27,10 @@ def sample_configurations(layout: Layout, count: int = SAMPLES, seed: int = 0) -
     rng = np.random.default_rng(seed)
     plain_q, plain_v = plain_map(layout)
     out = np.zeros((count, layout.nq))
-    scales = np.array(layout.scales)
+    reach = np.where(np.array(layout.angles, dtype=bool), np.pi, np.array(layout.scales))
     start = np.array(layout.initial)
     for row in out:
-        spread = rng.uniform(-1.0, 1.0, plain_q.size)
-        row[plain_q] = start[plain_q] + spread * scales[plain_v] * np.where(scales[plain_v] == 1.0, np.pi, 1.0)
+        row[plain_q] = start[plain_q] + rng.uniform(-1.0, 1.0, plain_q.size) * reach[plain_v]
         for turn in layout.turns:
             quat = rng.normal(size=4)
             row[turn.q : turn.q + 4] = quat / np.linalg.norm(quat)

@@ -11,6 +11,7 @@ import numpy as np
 
 from sarrus.dynamics import assembly, manifold, rank
 from sarrus.dynamics.functions import Functions
+from sarrus.dynamics.positions import Request
 from sarrus.dynamics.reference import row_norms
 from sarrus.dynamics.solution import ConstraintForces, Energy, Rank, Solution, TermValues
 from sarrus.dynamics.state import State, checked_array, make_state
@@ -136,7 +137,7 @@ class System:
         Raises:
             AssemblyError: naming the closure that cannot be satisfied, its residual and what to change.
         """
-        request = assembly.Request(positions or {}, velocities or {}, near, signs or {}, t, active or {}, tolerance)
+        request = Request(positions or {}, velocities or {}, near, signs or {}, t, active or {}, tolerance)
         return assembly.assemble(self, request)
 
     def retract(self, q: Any, step: Any) -> np.ndarray:
@@ -283,7 +284,7 @@ class System:
         self._own(state)
         x = self.layout
         inputs: tuple[Any, ...] = (
-            _time_column(state.t) if state.count else (state.t,),
+            (state.t,) if state.count is None else _time_column(state.t),
             state.q,
             state.v,
             self._zeros["u"] if u is None else _fitting("inputs u", u, x.u_names, state),
@@ -304,9 +305,8 @@ def _time_column(t: Any) -> np.ndarray:
 
 def _fitting(what: str, values: Any, names: tuple[str, ...], state: State) -> np.ndarray:
     """An input array of the right shape; whether it is finite shows in the result."""
-    array = np.ascontiguousarray(values, dtype=float) if isinstance(values, np.ndarray) else None
-    if array is None or array.shape != (len(names),):
-        array = checked_array(what, values, len(names), names)
+    ready = isinstance(values, np.ndarray) and values.dtype == float and values.shape == (len(names),)
+    array = np.ascontiguousarray(values) if ready else checked_array(what, values, len(names), names)
     if array.ndim == 2 and array.shape[0] != state.count:
         raise StateError(f"{what}: {array.shape[0]} rows for {state.count or 'a single'} state(s)")
     return array

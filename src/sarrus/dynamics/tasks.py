@@ -24,7 +24,10 @@ class Task:
     p: np.ndarray
 
     def evaluate(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Value x, Jacobian J and J̇v at one state."""
+        """Value x, Jacobian J and J̇v at a state, or stacked for an array of states."""
+        if state.count is not None:
+            x, J, bias = zip(*(self.evaluate(state.row(i)) for i in range(state.count)), strict=True)
+            return np.stack(x), np.stack(J), np.stack(bias)
         values = self.function.call([np.asarray(s, dtype=float) for s in (state.t, state.q, state.v, self.p)])
         x, J, bias = (np.array(value.full()) for value in values)
         return (x[:, 0] if x.shape[1] == 1 else x), J, bias[:, 0]
@@ -44,8 +47,7 @@ def build_task(model: Model, kind: str, target: Any, p: np.ndarray) -> Task:
             raise SarrusError("task 'point': give a feature such as sr.point_on(body, at)")
         x, J, bias = k.position(target), k.point_jacobian(target), k.acceleration_bias(target)
     elif kind == "orientation":
-        link = k.link(target)
-        x, J, bias = link.R, k.angular_jacobian(target), link.alpha
+        x, J, bias = k.rotation(target), k.angular_jacobian(target), k.angular_acceleration_bias(target)
     elif kind == "coordinate":
         x = k.coordinate(target)
         rate = k.rate(target)

@@ -7,8 +7,10 @@ processes may do this at once; what does not match its own digest is damaged and
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -22,9 +24,26 @@ def folder() -> Path:
             os.makedirs(place, exist_ok=True)
             if os.access(place, os.W_OK):
                 return Path(place)
-    place = Path(tempfile.gettempdir()) / f"sarrus-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    place.mkdir(mode=0o700, exist_ok=True)
-    return place
+    return _temporary()
+
+
+def _temporary() -> Path:
+    """This user's own temporary folder: machine code must not come from where others can write."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    place = Path(tempfile.gettempdir()) / f"sarrus-{user}"
+    with contextlib.suppress(OSError):
+        place.mkdir(mode=0o700)
+    with contextlib.suppress(OSError):
+        facts = place.lstat()
+        if stat.S_ISDIR(facts.st_mode) and facts.st_uid == user and not facts.st_mode & 0o077:
+            return place
+    return _private(tempfile.gettempdir())
+
+
+@functools.cache
+def _private(base: str) -> Path:
+    """A folder of this process alone, made once."""
+    return Path(tempfile.mkdtemp(prefix="sarrus-", dir=base))
 
 
 def key_of(*parts: str | bytes) -> str:

@@ -43,17 +43,33 @@ def _axis_feature(kind: str, body: Any, at: Any, axis: Any) -> Feature:
 
 
 def point_on(body: Any, at: Any = (0, 0, 0)) -> Feature:
-    """A point of a body. Two points closed together: 3 rows, a spherical joint."""
+    """A point of a body. Two points closed together: 3 rows, a spherical joint.
+
+    Args:
+        body: the body (or its name).
+        at: position in the body's frame [m]; (x, z) in a planar machine.
+    """
     return _feature("point", body, at, lambda: np.eye(3))
 
 
 def spherical_on(body: Any, at: Any = (0, 0, 0)) -> Feature:
-    """One half of a spherical joint: the same as `point_on`."""
+    """One half of a spherical joint: the same as `point_on`.
+
+    Args:
+        body: the body (or its name).
+        at: position in the body's frame [m]; (x, z) in a planar machine.
+    """
     return point_on(body, at)
 
 
 def revolute_on(body: Any, at: Any, axis: Any = "y") -> Feature:
-    """One half of a revolute joint: a point and an axis [5 rows]."""
+    """One half of a revolute joint: a point and an axis [5 rows].
+
+    Args:
+        body: the body (or its name).
+        at: position in the body's frame [m]; (x, z) in a planar machine.
+        axis: letter or vector, in the body's frame.
+    """
     return _axis_feature("revolute", body, at, axis)
 
 
@@ -61,37 +77,79 @@ def prismatic_on(body: Any, at: Any, axis: Any, rotation: Any = None) -> Feature
     """One half of a prismatic joint [5 rows].
 
     `rotation` turns the axis, and with it the frame that must stay parallel to the other side's.
+
+    Args:
+        body: the body (or its name).
+        at: position in the body's frame [m]; (x, z) in a planar machine.
+        axis: letter or vector, in the body's frame.
+        rotation: 3x3 matrix or quaternion (w, x, y, z).
     """
     return _feature("prismatic", body, at, lambda: rotation_matrix(rotation) @ frame_with_axis(unit_axis(axis)))
 
 
 def cylindrical_on(body: Any, at: Any, axis: Any) -> Feature:
-    """One half of a cylindrical joint: two lines kept in one [4 rows]."""
+    """One half of a cylindrical joint: two lines kept in one [4 rows].
+
+    Args:
+        body: the body (or its name).
+        at: position in the body's frame [m]; (x, z) in a planar machine.
+        axis: letter or vector, in the body's frame.
+    """
     return _axis_feature("cylindrical", body, at, axis)
 
 
 def universal_on(body: Any, at: Any, axis: Any) -> Feature:
-    """One half of a universal joint: two points together, two axes kept at a right angle [4 rows]."""
+    """One half of a universal joint: two points together, two axes kept at a right angle [4 rows].
+
+    Args:
+        body: the body (or its name).
+        at: position in the body's frame [m]; (x, z) in a planar machine.
+        axis: letter or vector, in the body's frame.
+    """
     return _axis_feature("universal", body, at, axis)
 
 
 def planar_on(body: Any, at: Any, axis: Any) -> Feature:
-    """One half of a planar joint: two planes, given by their normals, kept in one [3 rows]."""
+    """One half of a planar joint: two planes, given by their normals, kept in one [3 rows].
+
+    Args:
+        body: the body (or its name).
+        at: position in the body's frame [m]; (x, z) in a planar machine.
+        axis: the plane's normal, letter or vector.
+    """
     return _axis_feature("planar", body, at, axis)
 
 
 def weld_on(body: Any, at: Any = (0, 0, 0), rotation: Any = None) -> Feature:
-    """One half of a weld: two frames kept in one [6 rows]."""
+    """One half of a weld: two frames kept in one [6 rows].
+
+    Args:
+        body: the body (or its name).
+        at: position in the body's frame [m]; (x, z) in a planar machine.
+        rotation: of the frame in the body, 3x3 matrix or quaternion (w, x, y, z).
+    """
     return _feature("weld", body, at, lambda: rotation_matrix(rotation))
 
 
 def line_on(body: Any, at: Any, axis: Any) -> Feature:
-    """A straight line of a body; close a point on it [2 rows]."""
+    """A straight line of a body; close a point on it [2 rows].
+
+    Args:
+        body: the body (or its name).
+        at: position in the body's frame [m]; (x, z) in a planar machine.
+        axis: letter or vector, in the body's frame.
+    """
     return _axis_feature("line", body, at, axis)
 
 
 def plane_on(body: Any, at: Any, axis: Any) -> Feature:
-    """A plane of a body, by a point and its normal; close a point on it [1 row]."""
+    """A plane of a body, by a point and its normal; close a point on it [1 row].
+
+    Args:
+        body: the body (or its name).
+        at: position in the body's frame [m]; (x, z) in a planar machine.
+        axis: the plane's normal, letter or vector.
+    """
     return _axis_feature("plane", body, at, axis)
 
 
@@ -114,5 +172,5 @@ def curve_on(body: Any, expression: Callable[[Any], Any], at: Any = (0, 0, 0)) -
 
 
 def surface_on(body: Any, expression: Callable[[Any], Any], at: Any = (0, 0, 0)) -> Feature:
-    """A surface fixed to a body, as a function of position that is zero on it [1 row]; see `curve_on`."""
+    """A surface fixed to a body, as a function of position that is zero on it [1 row]; as for `curve_on`."""
     return curve_on(body, expression, at)

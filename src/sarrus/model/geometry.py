@@ -29,7 +29,12 @@ def unit_axis(axis: Any) -> np.ndarray:
 
 
 def rotation_about(axis: Any, angle: float) -> np.ndarray:
-    """Rotation matrix about an axis by an angle [rad] (Rodrigues)."""
+    """Rotation matrix about an axis (Rodrigues).
+
+    Args:
+        axis: letter or vector.
+        angle: [rad].
+    """
     a = unit_axis(axis)
     skew = np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
     return np.eye(3) + np.sin(angle) * skew + (1.0 - np.cos(angle)) * (skew @ skew)

@@ -49,6 +49,8 @@ class Layout:
         limits: (low, high) of position coordinates that have them, as data.
         u_limits: (low, high) of inputs that have them.
         initial: where assembly starts looking.
+        scales: typical size of each velocity coordinate's motion: 1 rad, or a length.
+        angles: whether each velocity coordinate turns.
         length: a typical length of the machine [m].
     """
 
@@ -66,6 +68,7 @@ class Layout:
     u_limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     initial: tuple[float, ...] = ()
     scales: tuple[float, ...] = ()
+    angles: tuple[bool, ...] = ()
     length: float = 1.0
 
     @property

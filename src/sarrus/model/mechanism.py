@@ -7,6 +7,7 @@ frozen `Model` or raises one `ModelError` that lists all problems by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from inspect import Parameter, signature
 from typing import Any
 
@@ -17,6 +18,7 @@ from sarrus.model.features import body_name, point
 from sarrus.model.geometry import rotation_matrix, unit_axis
 from sarrus.model.parts import (
     GROUND,
+    JOINT_SIZES,
     Actuator,
     Body,
     Closure,
@@ -137,9 +139,11 @@ class Mechanism:
                 `rotor_inertia`, `limits` (low, high), `initial` (where assembly starts looking).
         """
         part = self._add("joints", "joint", name, lambda: self._joint(kind, name, parent, child, axis, at, **options))
-        if part is None:  # the bodies stay connected, so that one mistake is reported once
-            ends = (getattr(parent, "name", parent), getattr(child, "name", child))
-            self._parts["joints"].append(self._joint("fixed", name, str(ends[0]), str(ends[1]), "z", (0, 0, 0)))
+        if part is None:  # bodies stay connected and coordinates known, so that one mistake is reported once
+            ends = [str(getattr(end, "name", end)) for end in (parent, child)]
+            kind = kind if kind in JOINT_SIZES else "fixed"
+            stand_in = self._joint(kind, name, ends[0], ends[1], "z", (0, 0, 0), pitch=1.0)
+            self._parts["joints"].append(replace(stand_in, stand_in=True))
 
     def _joint(
         self, kind, name, parent, child, axis, at, *, rotation=None, child_at=(0, 0, 0), child_rotation=None, axis2="y",

@@ -60,6 +60,7 @@ class Joint:
     rotor_inertia: Any = 0.0
     limits: tuple[float, float] | None = None
     initial: Any = None
+    stand_in: bool = False  # for a joint whose description was wrong: only its name and bodies are meant
 
     @property
     def nq(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,7 @@ def freeze(
     found += _references(model)
     parameters, clashes = _parameters(model)
     found += clashes
-    if _graph_is_sound(model):
-        found += _structure(model)
+    found += _structure(_sound_part(model))
     if found:
         raise ModelError(name, list(dict.fromkeys(found)))
     return Model(name, field, planar, **values, frames=dict(frames), parameters=parameters, groups=tuple(groups))
@@ -65,6 +65,8 @@ def _names(model: Model) -> Iterator[str]:
                 yield f"{what} {name!r}: the name is taken {count} times; names must be unique"
             if not isinstance(name, str) or not name.strip():
                 yield f"{what} {name!r}: a name must be a text that is not empty"
+    for name in set(model.frames) & {GROUND, *spaces["body"]}:
+        yield f"frame {name!r}: a body has this name, and is a frame already; choose another"
     if GROUND in spaces["body"]:
         yield f"body {GROUND!r}: this name belongs to the fixed world; choose another"
 
@@ -189,14 +191,14 @@ def _references(model: Model) -> Iterator[str]:
             if name not in coordinates:
                 yield f"{label}: {name!r} is not a scalar joint coordinate; coordinates: {', '.join(coordinates)}"
     for rolling in model.rollings:
-        if not float(numeric(rolling.radius)) > 0:
+        if float(numeric(rolling.radius)) <= 0:
             yield f"rolling {rolling.name!r}: radius {rolling.radius} must be positive"
     for closure in model.closures:
         if closure.kind == "distance":
             kinds = (closure.a.kind, closure.b.kind)
             if kinds != ("point", "point"):
                 yield f"distance {closure.name!r}: both sides must be point_on, got {kinds[0]}_on and {kinds[1]}_on"
-            if not float(numeric(closure.length)) > 0:
+            if float(numeric(closure.length)) <= 0:
                 yield f"distance {closure.name!r}: length {closure.length} must be positive (close the points instead)"
 
 
@@ -216,13 +218,18 @@ def _parameters(model: Model) -> tuple[dict[str, float], list[str]]:
     return found, clashes
 
 
-def _graph_is_sound(model: Model) -> bool:
-    """Whether joints and bodies can be read as a graph at all (their faults are reported elsewhere)."""
-    names = [b.name for b in model.bodies]
-    known = {GROUND, *names}
-    return len(known) == len(names) + 1 and all(
-        j.kind in JOINT_SIZES and j.parent in known and j.child in known and j.parent != j.child for j in model.joints
-    )
+def _sound_part(model: Model) -> Model:
+    """The machine with every joint that cannot be read replaced by a fixed one: one mistake is reported once."""
+    bodies = {b.name: b for b in model.bodies if b.name != GROUND}
+    joints = []
+    for joint in model.joints:
+        ends = [name for name in (joint.parent, joint.child) if name in bodies or name == GROUND]
+        if joint.kind in JOINT_SIZES and len(ends) == 2 and ends[0] != ends[1]:
+            joints.append(joint)
+            continue
+        pairs = [ends] if joint.kind not in JOINT_SIZES and len(set(ends)) == 2 else [[GROUND, e] for e in set(ends)]
+        joints += [replace(joint, kind="fixed", parent=a, child=b) for a, b in pairs if a != b]
+    return replace(model, bodies=tuple(bodies.values()), joints=tuple(joints))
 
 
 def _structure(model: Model) -> Iterator[str]:
@@ -249,7 +256,7 @@ def _structure(model: Model) -> Iterator[str]:
         heavy[edge.outer] = bool(own) or any(heavy[child] for child in children.get(edge.outer, ()))
     for edge in tree.edges:
         joint = edge.joint
-        if not joint.nv or float(numeric(joint.rotor_inertia)) != 0:
+        if not joint.nv or joint.stand_in or float(numeric(joint.rotor_inertia)) != 0:
             continue
         if not heavy[edge.outer]:
             yield f"body {edge.outer!r}: it moves on joint {joint.name!r} but has no mass; give it mass and inertia"
@@ -267,7 +274,9 @@ def _singular_leaf(body: Body, joint: Joint, outer_is_child: bool) -> bool:
     arm = turn.T @ (np.asarray(numeric(body.com), dtype=float) - np.asarray(numeric(at), dtype=float))
     mass = float(numeric(body.mass))
     tensor = turn.T @ np.asarray(numeric(body.inertia), dtype=float) @ turn
-    if not all(np.all(np.isfinite(x)) for x in (arm, mass, tensor)):
+    if not all(np.all(np.isfinite(x)) for x in (arm, mass, tensor)) or np.linalg.eigvalsh(tensor)[0] < -1e-9:
+        return False  # reported already
+    if joint.kind == "universal" and np.linalg.norm(np.cross(joint.axis, joint.axis2)) < 1e-6:
         return False
     skew = np.array([[0, -arm[2], arm[1]], [arm[2], 0, -arm[0]], [-arm[1], arm[0], 0]])
     spatial = np.block([[tensor - mass * skew @ skew, mass * skew], [-mass * skew, mass * np.eye(3)]])

@@ -79,7 +79,8 @@ class Kinematics:
 
     def _grow(self, edge: Edge, iq: int, iv: int) -> None:
         joint = edge.joint
-        q, v = self.q[iq : iq + joint.nq], self.v[iv : iv + joint.nv]
+        q = self.q[iq : iq + joint.nq] if joint.nq else SX(0, 1)  # an empty slice of a 1x1 SX has the wrong shape
+        v = self.v[iv : iv + joint.nv] if joint.nv else SX(0, 1)
         x = joint_motion(joint, q, v, self.parameters, edge.reversed)
         base = self.links[edge.inner]
         T, w, u = x.R.T, x.Sb @ v, x.Su @ v
@@ -161,6 +162,11 @@ class Kinematics:
         """World acceleration of a feature at v̇ = 0 (the J̇v of a point task)."""
         link, r = self.link(at.body), self.number(at.at)
         return link.R @ (link.a + cross(link.alpha, r) + cross(link.w, cross(link.w, r)))
+
+    def angular_acceleration_bias(self, body: Any) -> Any:
+        """Angular acceleration in world axes at v̇ = 0 (the J̇v of an orientation task)."""
+        link = self.link(body)
+        return link.R @ link.alpha
 
     def coordinate(self, name: str) -> Any:
         """A scalar joint coordinate; for a joint that was cut, measured between its two bodies."""

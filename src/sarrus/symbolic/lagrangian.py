@@ -53,7 +53,19 @@ def derive_lagrangian(lagrangian: Lagrangian) -> Terms:
     start = tuple(float(L.initial.get(name, 0.0)) for name in names)
     scales = tuple(float(L.scales.get(name, 1.0)) for name in names)
     defaults = {str(s): float(value) for s, value in pairs}
-    layout = Layout(L.name, names, names, inputs, tuple(rows), groups, (), defaults, initial=start, scales=scales)
+    layout = Layout(
+        L.name,
+        names,
+        names,
+        inputs,
+        tuple(rows),
+        groups,
+        (),
+        defaults,
+        initial=start,
+        scales=scales,
+        angles=(False,) * n,
+    )
     return Terms(
         layout=layout, t=t, q=q, v=v, p=p, M=M, h=ca.densify(h), B=B, N=k.N, kinetic=T, potential=V,
         dissipated=ca.dot(ca.gradient(D, v), v), applied=applied, **stack,

@@ -96,7 +96,7 @@ def _frames(k: Kinematics) -> dict[str, tuple[Any, Any]]:
 def _layout(model: Model, tree: Tree, rows: tuple[Row, ...]) -> Layout:
     q_names: list[str] = []
     v_names: list[str] = []
-    turns, initial, scales = [], [], []
+    turns, initial, angles = [], [], []
     length = _length(model)
     limits = {}
     for edge in tree.edges:
@@ -107,7 +107,7 @@ def _layout(model: Model, tree: Tree, rows: tuple[Row, ...]) -> Layout:
         if joint.kind in ("spherical", "free"):
             start[-4] = 1.0
         initial += list(start if joint.initial is None else joint.initial)
-        scales += _scales(joint.kind, length)
+        angles += _angles(joint.kind)
         if joint.limits is not None:
             limits |= dict.fromkeys(joint.position_names, joint.limits)
         q_names += joint.position_names
@@ -118,22 +118,23 @@ def _layout(model: Model, tree: Tree, rows: tuple[Row, ...]) -> Layout:
         model.name, tuple(q_names), tuple(v_names), tuple(a.name for a in model.actuators), rows, groups,
         tuple(turns), dict(model.parameters), bodies, (*bodies, *model.frames), limits,
         {a.name: a.limits for a in model.actuators if a.limits is not None},
-        tuple(map(float, initial)), tuple(scales), length,
+        tuple(map(float, initial)), tuple(1.0 if turn else length for turn in angles),
+        tuple(angles), length,
     )  # fmt: skip
 
 
-def _scales(kind: str, length: float) -> list[float]:
-    """Typical size of each velocity coordinate: the machine's length for shifts, 1 rad for turns."""
+def _angles(kind: str) -> list[bool]:
+    """Whether each velocity coordinate of a joint turns (and does not shift)."""
     table = {
         "fixed": [],
-        "prismatic": [length],
-        "cylindrical": [1.0, length],
-        "universal": [1.0, 1.0],
-        "planar": [length, length, 1.0],
-        "spherical": [1.0] * 3,
-        "free": [length] * 3 + [1.0] * 3,
+        "prismatic": [False],
+        "cylindrical": [True, False],
+        "universal": [True, True],
+        "planar": [False, False, True],
+        "spherical": [True] * 3,
+        "free": [False] * 3 + [True] * 3,
     }
-    return table.get(kind, [1.0])
+    return table.get(kind, [True])
 
 
 def _length(model: Model) -> float:

@@ -19,7 +19,7 @@ def delta(
     21 velocities, 18 rows, mobility 3, nothing redundant: each rod has a universal joint on its arm (so that
     it cannot spin about itself) and a ball joint on the platform. Hangs below its base and starts level, all
     arms at `angle`. Joints: "platform" (free), "arm0" … "arm2" (motors; angles below the horizontal),
-    "rod0l", "rod0r" … (universal). Closures: "ball0l", "ball0r" … Frame: "platform", its centre.
+    "rod0l", "rod0r" … (universal). Closures: "ball0l", "ball0r" …
 
     Args:
         base_radius: of the circle of the motors [m].
@@ -34,7 +34,6 @@ def delta(
     mech = Mechanism("delta robot")
     platform = mech.body("platform", 0.3, inertia=cylinder(0.3, platform_radius, 0.01))
     mech.free("platform", platform, initial=(0, 0, -arm * np.sin(angle) - drop, 1, 0, 0, 0))
-    mech.frame("platform", point_on(platform))
     for i in range(3):
         turn = rotation_about("z", i * 2 * np.pi / 3)
         upper = mech.body(f"arm{i}", 0.5, com=(arm / 2, 0, 0), inertia=cylinder(0.5, 0.02, arm, "x"))

@@ -17,7 +17,7 @@ def planar_platform(angle: float = 0.6, motors: Sequence[str] = ("elbow1", "elbo
 
     Nine coordinates, six rows, mobility 3. At platform angle 0 the three leg lines meet and the elbows lose
     control. Joints: "hip1", "elbow1" (relative) … "elbow3", and the platform's own "platform.x",
-    "platform.z", "platform.angle". Closures: "leg1" … "leg3". Frame: "platform", its centre.
+    "platform.z", "platform.angle". Closures: "leg1" … "leg3".
 
     Args:
         angle: where the platform starts, from x towards z [rad].
@@ -26,7 +26,6 @@ def planar_platform(angle: float = 0.6, motors: Sequence[str] = ("elbow1", "elbo
     mech = Mechanism("planar platform", planar=True)
     platform = mech.body("platform", 2.0, inertia=0.05)
     mech.planar_joint("platform", mech.ground, platform, initial=(0.0, 0.0, angle))
-    mech.frame("platform", point_on(platform))
     directions = np.exp(1j * np.radians([210, 330, 90])).round(15)  # an exact zero keeps the equations short
     for i, direction in enumerate(directions, start=1):
         foot, corner = 0.6 * direction, 0.2 * direction

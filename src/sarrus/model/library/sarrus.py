@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sarrus.model.features import point_on
 from sarrus.model.inertia import box, rod
 from sarrus.model.mechanism import Mechanism
 
@@ -12,7 +11,7 @@ def sarrus(length: float = 0.5, half_width: float = 0.2, lean: float = 0.6) -> M
 
     Five coordinates after one hinge is cut, five rows of rank 4: mobility 1 (Grübler's count says 0). Joints:
     "A1" (ground; has the motor), "B1" (middle), "C1" (platform) of the first chain, "A2", "B2", "C2" of the
-    second, all written as joints. Frame: "platform", its centre.
+    second, all written as joints.
 
     Args:
         length: of each of the four links [m].
@@ -30,5 +29,4 @@ def sarrus(length: float = 0.5, half_width: float = 0.2, lean: float = 0.6) -> M
         mech.revolute(f"B{i}", lower, upper, axis, at=(0, 0, length), initial=-2 * lean)
         mech.revolute(f"C{i}", upper, platform, axis, at=(0, 0, length), child_at=at, initial=lean)
     mech.motor("A1")
-    mech.frame("platform", point_on(platform))
     return mech

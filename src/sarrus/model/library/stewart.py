@@ -17,7 +17,7 @@ def stewart(
 
     24 velocities, 18 rows, mobility 6. Starts at home: platform level at `height`, all legs equal. Joints:
     "platform" (free), "base0" … (universal: "base0.first", "base0.second"), "leg0" … "leg5" (length of the
-    leg; these have the motors). Closures: "top0" … "top5". Frame: "platform", its centre.
+    leg; these have the motors). Closures: "top0" … "top5".
 
     Args:
         base_radius: of the circle of the lower joints [m].
@@ -35,7 +35,6 @@ def stewart(
     mass = density * np.pi * top_radius**2 * 0.05
     platform = mech.body("platform", mass, inertia=cylinder(mass, top_radius, 0.05))
     mech.free("platform", platform, initial=(0, 0, height, 1, 0, 0, 0))
-    mech.frame("platform", point_on(platform))
     for i in range(6):
         pair, side = 120.0 * (i // 2), (-1.0, 1.0)[i % 2]
         foot = on_circle(base_radius, pair + side * base_spread)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sarrus.model.features import point_on, weld_on
+from sarrus.model.features import weld_on
 from sarrus.model.geometry import rotation_about
 from sarrus.model.inertia import rod
 from sarrus.model.library._dyad import dyad
@@ -16,8 +16,7 @@ def two_arms(base: float = 1.0, width: float = 0.4, height: float = 0.6) -> Mech
 
     Nine coordinates, six rows, mobility 3 with six motors: redundantly actuated, so that the arms can squeeze
     the object. Joints: "left1" … "left3", "right1" … "right3" (relative angles, all with motors), and the
-    object's own "object.x", "object.z", "object.angle". Closures: "left grip", "right grip" (welds). Frame:
-    "object", its centre.
+    object's own "object.x", "object.z", "object.angle". Closures: "left grip", "right grip" (welds).
 
     Args:
         base: distance of the shoulders [m].
@@ -28,7 +27,6 @@ def two_arms(base: float = 1.0, width: float = 0.4, height: float = 0.6) -> Mech
     mech = Mechanism("two arms", planar=True)
     thing = mech.body("object", 2.0, inertia=rod(2.0, width))
     mech.planar_joint("object", mech.ground, thing, initial=(0.0, height, 0.0))
-    mech.frame("object", point_on(thing))
     for name, side in (("left", -1), ("right", 1)):
         facing = 0.0 if side < 0 else np.pi  # hands point inwards
         reach = side * (width / 2 + lengths[2] - base / 2) + 1j * height
