@@ -7,11 +7,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+
+import sarrus as sr
 from oracles.cases import CLOSURE_CASES, FORCE_CASES
 from oracles.constraints import project_velocity
 from oracles.random_machines import Case, random_machine
-
-import sarrus as sr
 
 EPS = float(np.finfo(float).eps)
 FIRST = {1: 45.0 / 60.0, 2: -9.0 / 60.0, 3: 1.0 / 60.0}

@@ -12,11 +12,11 @@ from itertools import permutations, product
 import numpy as np
 import pinocchio as pin
 import pytest
+
+import sarrus as sr
 from oracles.cases import CLOSURE_CASES
 from oracles.constraints import oracle_acceleration, project_velocity, row_scale, stacked
 from oracles.dense import constrained_solve
-
-import sarrus as sr
 
 from .support import (
     closure_case,
@@ -146,7 +146,7 @@ def test_rows_allow_the_same_velocities_as_the_oracle(name, seed):
     w = rng.normal(size=case.tree.nv)
     v = consistent(case, rng)
     here = terms(system, case.q, v, case.t)
-    _, A, a, _ = stacked(case.tree, case.q, v, case.t)
+    _, A, _, _ = stacked(case.tree, case.q, v, case.t)
     np.testing.assert_allclose(row_space(here.A), row_space(A), atol=1e-10)
     assert largest(here.A @ v - here.a) < 1e-11 * (1 + largest(here.A) * largest(v))
     M, none = case.tree.mass_matrix(case.q), np.zeros(case.tree.nv)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+import sarrus as sr
 from oracles.cases import FORCE_CASES
 from oracles.constraints import stacked
 from oracles.forces import actuation, applied_force, spring_energy
 from oracles.random_machines import add_body, add_joint
-
-import sarrus as sr
 
 from .support import closure_case, consistent, derivative, force_case, largest, path
 
@@ -113,7 +113,7 @@ def test_static_force_is_the_gradient_of_the_potential(name):
         none = 0 * v
         force = system.terms(system.state(q, none, case.t)).h
 
-        def potential(s, e, q=q, none=none):
+        def potential(s, e, case=case, system=system, q=q, none=none):
             return system.energy(system.state(case.tree.integrate(q, e, s), none, case.t)).potential
 
         gradient = [derivative(lambda s, e=e: potential(s, e), 5e-3) for e in np.eye(len(v))]

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+
+import sarrus as sr
 from oracles.constraints import oracle_acceleration, project_velocity, row_scale, stacked
 from oracles.dense import constrained_solve
 from oracles.forces import applied_force
 from oracles.random_machines import KINDS, LOOP_ROWS, Case, random_machine
-
-import sarrus as sr
 
 from .support import elsewhere, force_size, largest, random_case, velocity_size
 
@@ -149,7 +149,7 @@ def check_multipliers(s: Setting) -> None:
 
 
 def check_rank(s: Setting) -> None:
-    """The rank is right and so is the path taken; the singular values agree with those of the dense solve."""
+    """The rank is right and so is the path taken; the singular values are those of the dense solve."""
     found, rank = s.solution, s.case.rank
     assert found.rank == rank, f"rank {found.rank}, expected {rank}"
     report = s.system.rank(s.state)

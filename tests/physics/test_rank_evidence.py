@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.constraints import project_velocity
-from oracles.dense import constrained_solve
 
 import sarrus as sr
+from oracles.constraints import project_velocity
+from oracles.dense import constrained_solve
 
 from .support import EPS, largest, random_case
 

@@ -177,7 +177,7 @@ def test_faults_that_only_the_equations_show():
     first, dot = mech.body("first"), mech.body("dot", 1.0)
     mech.revolute("B", mech.ground, first, "y")
     mech.revolute("C", first, dot, "y")
-    with pytest.raises(sr.ModelError, match="'dot'|'B'|'C'"):
+    with pytest.raises(sr.ModelError, match=r"'dot'|'B'|'C'"):
         sr.compile(mech)
 
 

@@ -32,7 +32,7 @@ def rocker_angle(a: float, bend: int = -1) -> float:
     return bend * float(np.arccos(cosine))
 
 
-# --- every machine of the library --------------------------------------------------------------------------------------
+# --- every machine of the library ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", sr.library.names())
 def test_fifty_disturbed_guesses_all_close(name, rng):
     system = compiled(name)
@@ -64,7 +64,7 @@ def test_a_closed_guess_stays_where_it_is(name):
     assert np.max(moved) <= 1e-11
 
 
-# --- what is given is held -----------------------------------------------------------------------------------------------
+# --- what is given is held -------------------------------------------------------------------------------------------
 def test_partial_positions_are_held_exactly():
     system = compiled("planar_platform")
     start = system.assemble({"platform.x": 0.05, "platform.angle": 0.7})
@@ -118,7 +118,7 @@ def test_names_with_suffix():
     np.testing.assert_array_equal(plain.v, suffixed.v)
 
 
-# --- branches --------------------------------------------------------------------------------------------------------------
+# --- branches --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("steps", [16, 72])
 @pytest.mark.parametrize("bend", [-1, 1])
 def test_near_follows_a_branch_over_a_full_turn(steps, bend):
@@ -175,13 +175,13 @@ def test_of_two_assemblies_the_nearest_is_taken(rng):
     """From random guesses near one branch; the other one is half a radian or more away."""
     system = compiled("four_bar", **GRASHOF)
     branches = {bend: system.assemble({"A": 0.8}, signs={"C": bend}) for bend in (1, -1)}
-    for bend, state in branches.items():
+    for state in branches.values():
         for _ in range(20):
             guess = system.state(state.q + rng.uniform(-0.2, 0.2, 3) * [0, 1, 1])
             np.testing.assert_allclose(system.assemble({"A": 0.8}, near=guess).q, state.q, atol=1e-10)
 
 
-# --- redundant rows and singular guesses -----------------------------------------------------------------------------------
+# --- redundant rows and singular guesses -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "driver", "expected"),
     [
@@ -228,7 +228,7 @@ def test_two_branches_meet_and_both_can_be_chosen():
         assert system.assemble({"A": 1.4}, near={"B": b + 0.02})["B"] == pytest.approx(b, abs=1e-10)
 
 
-# --- quaternions -----------------------------------------------------------------------------------------------------------
+# --- quaternions -----------------------------------------------------------------------------------------------------
 def test_quaternions_are_held_and_normalised():
     system = compiled("rolling_disc")
     quat = np.array([2.0, 0.3, -0.2, 0.5])
@@ -260,7 +260,7 @@ def test_a_ball_joint_can_be_placed():
         assert abs(state[f"leg{i}"]) == pytest.approx(length, rel=1e-12)
 
 
-# --- moving constraints and switched-off ones ------------------------------------------------------------------------------
+# --- moving constraints and switched-off ones ------------------------------------------------------------------------
 def test_a_prescribed_motion():
     mech = sr.library.build("four_bar", **GRASHOF)
     mech.prescribe("drive", "A", lambda t: 0.8 + 0.5 * t + 0.25 * t * t)

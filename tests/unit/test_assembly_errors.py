@@ -21,7 +21,7 @@ def crank_rocker() -> sr.System:
     return sr.compile(sr.library.build("four_bar", **LENGTHS))
 
 
-# --- positions -------------------------------------------------------------------------------------------------------------
+# --- positions -------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def out_of_reach(four_bar) -> AssemblyError:
     """At A = π the other bars, 2 m together, must span 2.5 m."""
@@ -59,7 +59,7 @@ def test_a_machine_that_never_closes():
     with pytest.raises(AssemblyError, match=r"'D' cannot be satisfied(.|\n)*D\.x(.|\n)*hint: check lengths") as caught:
         system.assemble()
     assert caught.value.residuals["D"] == pytest.approx(2.0, rel=1e-3)
-    with pytest.raises(AssemblyError, match="'D'(.|\n)*hint: held at A = 0.3; it does not close without holding"):
+    with pytest.raises(AssemblyError, match=r"'D'(.|\n)*hint: held at A = 0.3; it does not close without holding"):
         system.assemble({"A": 0.3})
 
 
@@ -74,7 +74,9 @@ def test_the_closure_at_fault_is_named_and_the_others_are_said_to_be_fine():
             before = bar
         mech.close(f"{loop} end", sr.point_on(before, (1, 0)), sr.point_on(mech.ground, (ground, 0)))
     system = sr.compile(mech)
-    with pytest.raises(AssemblyError, match="constraint 'bad end'(.|\n)*bad end.x(.|\n)*satisfied: good end") as caught:
+    with pytest.raises(
+        AssemblyError, match=r"constraint 'bad end'(.|\n)*bad end.x(.|\n)*satisfied: good end"
+    ) as caught:
         system.assemble()
     assert caught.value.residuals["bad end"] > 1 > 1e-9 > caught.value.residuals["good end"]
 
@@ -83,7 +85,7 @@ def test_over_determined_positions(crank_rocker):
     good = crank_rocker.assemble({"A": 0.8})
     given = {"A": 0.8, "B": good["B"], "C": good["C"]}
     np.testing.assert_array_equal(crank_rocker.assemble(given).q, good.q)
-    with pytest.raises(AssemblyError, match="'D'(.|\n)*held at A = 0.8, B = .*, C = "):
+    with pytest.raises(AssemblyError, match=r"'D'(.|\n)*held at A = 0.8, B = .*, C = "):
         crank_rocker.assemble(given | {"B": good["B"] + 0.1})
 
 
@@ -101,7 +103,7 @@ def test_a_motion_out_of_reach():
     mech.prescribe("drive", "A", lambda t: 1.0 + t)
     system = sr.compile(mech)
     system.assemble(t=0.0)
-    with pytest.raises(AssemblyError, match="'(D|drive)'"):
+    with pytest.raises(AssemblyError, match=r"'(D|drive)'"):
         system.assemble(t=2.1)
 
 
@@ -110,12 +112,12 @@ def test_two_constraints_that_contradict():
     mech.lock("here", "A", 0.2)
     mech.lock("there", "A", 0.5)
     system = sr.compile(mech)
-    with pytest.raises(AssemblyError, match="constraint '(here|there)' cannot be satisfied"):
+    with pytest.raises(AssemblyError, match=r"constraint '(here|there)' cannot be satisfied"):
         system.assemble()
     assert system.assemble(active={"there": False})["A"] == pytest.approx(0.2, abs=1e-15)
 
 
-# --- velocities ------------------------------------------------------------------------------------------------------------
+# --- velocities ------------------------------------------------------------------------------------------------------
 def test_inconsistent_velocities(crank_rocker):
     with pytest.raises(AssemblyError) as caught:
         crank_rocker.assemble({"A": 0.8}, velocities={"A": 1.0, "B": 5.0})
@@ -129,7 +131,7 @@ def test_over_determined_velocities_that_agree(crank_rocker):
     good = crank_rocker.assemble({"A": 0.8}, velocities={"A": 1.0})
     given = {"A": 1.0, "B": good["B.v"], "C": good["C.v"]}
     np.testing.assert_array_equal(crank_rocker.assemble({"A": 0.8}, given).v, list(given.values()))
-    with pytest.raises(AssemblyError, match="'D'(.|\n)*given: A = 1.0, B = "):
+    with pytest.raises(AssemblyError, match=r"'D'(.|\n)*given: A = 1.0, B = "):
         crank_rocker.assemble({"A": 0.8}, given | {"C": good["C.v"] + 1e-3})
 
 
@@ -137,7 +139,7 @@ def test_velocity_against_a_prescribed_motion():
     mech = sr.library.build("four_bar", **LENGTHS)
     mech.prescribe("drive", "A", lambda t: 0.8 + 0.5 * t)
     system = sr.compile(mech)
-    with pytest.raises(AssemblyError, match="'drive'(.|\n)*given: A = 1.0"):
+    with pytest.raises(AssemblyError, match=r"'drive'(.|\n)*given: A = 1.0"):
         system.assemble(velocities={"A": 1.0})
 
 
@@ -146,11 +148,11 @@ def test_a_driven_machine_at_its_dead_point():
     mech = sr.library.build("four_bar")
     limit = float(np.arccos((1 + 1.5**2 - 4) / 3))
     mech.prescribe("drive", "A", lambda t: limit + t)
-    with pytest.raises(AssemblyError, match="constraint '(D|drive)'"):
+    with pytest.raises(AssemblyError, match=r"constraint '(D|drive)'"):
         sr.compile(mech).assemble()
 
 
-# --- names and values ------------------------------------------------------------------------------------------------------
+# --- names and values ------------------------------------------------------------------------------------------------
 CASES = [
     (dict(positions={"Q": 1.0}), UnknownNameError, "unknown coordinate 'Q'.*Known: 'A', 'B', 'C'"),
     (dict(positions={"a": 1.0}), UnknownNameError, "unknown coordinate 'a'"),
@@ -189,7 +191,7 @@ def test_wrong_quaternions():
     for positions, text in cases:
         with pytest.raises(StateError, match=text):
             system.assemble(positions)
-    with pytest.raises(StateError, match="signs: 'disc.quat_wxyz' must be a single coordinate"):
+    with pytest.raises(StateError, match=r"signs: 'disc.quat_wxyz' must be a single coordinate"):
         system.assemble(signs={"disc.quat_wxyz": 1})
 
 

@@ -55,7 +55,7 @@ def twice_of(content: bytes, tmp_path: Path) -> float:
 
 
 def test_no_compiler(bare):
-    with pytest.raises(CompilerError, match="^no C compiler was found(.|\n)*" + CURES):
+    with pytest.raises(CompilerError, match=r"^no C compiler was found(.|\n)*" + CURES):
         compiler.find_compiler()
 
 

@@ -51,7 +51,7 @@ def test_vectors_without_direction(wrong):
 def test_axis_of_wrong_length_or_with_a_parameter():
     with pytest.raises(ValueError, match=r"expected shape \(3,\), got \(2,\)"):
         unit_axis((1, 0))
-    with pytest.raises(ValueError, match="tilt.*named parameter"):
+    with pytest.raises(ValueError, match=r"tilt.*named parameter"):
         unit_axis((1, 0, sr.parameter("tilt", 0.1)))
 
 

@@ -104,10 +104,10 @@ def test_rod_about_its_end():
 def test_named_parameters_stay_named():
     m, l = sr.parameter("m", M), sr.parameter("l", 1.4)
     cases = [
-        (sr.rod(m, l), lambda m, l: sr.rod(m, l)),
+        (sr.rod(m, l), sr.rod),
         (sr.box(m, (l, 0.2, 2 * l)), lambda m, l: sr.box(m, (l, 0.2, 2 * l))),
         (sr.cylinder(m, 0.3, l, "y", inner_radius=l / 10), lambda m, l: sr.cylinder(m, 0.3, l, "y", l / 10)),
-        (sr.sphere(m, l), lambda m, l: sr.sphere(m, l)),
+        (sr.sphere(m, l), sr.sphere),
         (sr.point_mass(m, (0, l, 0.1)), lambda m, l: sr.point_mass(m, (0, l, 0.1))),
         (
             sr.parallel_axis(sr.rod(m, l), m, (l / 2, 0, l)),

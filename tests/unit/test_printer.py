@@ -31,8 +31,10 @@ REFERENCE = {
     "SINH": (np.sinh, ANY), "COSH": (np.cosh, ANY), "TANH": (np.tanh, ANY), "ASINH": (np.arcsinh, ANY),
     "ACOSH": (np.arccosh, ABOVE_ONE), "ATANH": (np.arctanh, UNIT), "FLOOR": (np.floor, ANY), "CEIL": (np.ceil, ANY),
     "HYPOT": (np.hypot, ANY, ANY), "COPYSIGN": (np.copysign, ANY, ANY), "ERF": (erf, ANY),
-    "NEG": (np.negative, ANY), "SQ": (np.square, ANY), "TWICE": (lambda x: 2 * x, ANY), "INV": (np.reciprocal, POSITIVE),
-    "NOT": (np.logical_not, ANY), "SIGN": (np.sign, ANY), "IF_ELSE_ZERO": (lambda c, x: np.where(c != 0, x, 0), ANY, ANY),
+    "NEG": (np.negative, ANY), "SQ": (np.square, ANY), "TWICE": (lambda x: 2 * x, ANY),
+    "INV": (np.reciprocal, POSITIVE),
+    "NOT": (np.logical_not, ANY), "SIGN": (np.sign, ANY),
+    "IF_ELSE_ZERO": (lambda c, x: np.where(c != 0, x, 0), ANY, ANY),
 }  # fmt: skip
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0]  # signs, ties and switches
 BINARY_EXACT = {"LT", "LE", "EQ", "NE", "AND", "OR", "FMIN", "FMAX", "COPYSIGN", "IF_ELSE_ZERO"}

@@ -46,7 +46,7 @@ def least_norm(system: sr.System, state: sr.State, u: np.ndarray) -> tuple[np.nd
     return np.linalg.solve(L.T, y + S.T @ mu), lam
 
 
-# --- redundant machines ----------------------------------------------------------------------------------------------------
+# --- redundant machines ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", REDUNDANT)
 def test_rank_and_mobility(name):
     nv, expected, driver, angles = REDUNDANT[name]
@@ -95,7 +95,7 @@ def test_multipliers_are_of_minimum_norm(name):
 
 
 def test_parallel_cranks_move_as_one():
-    """Closed form: each crank about its pivot (1/3 m l²) and the coupler's mass at their ends; u drives, gravity pulls."""
+    """Closed form: each crank about its pivot (1/3 m l²) and the coupler's mass at their ends."""
     system = compiled("parallelogram")
     a, rate, u = 1.1, 1.7, 2.0
     solution = system.solve(moving(system, "A0", a, rate), [u])
@@ -110,7 +110,7 @@ def test_rows_of_a_planar_machine_out_of_its_plane_are_zero():
     assert (rank.rows, rank.rank, rank.mobility, rank.redundant) == (3, 2, 1, ("D.y",))
 
 
-# --- singular positions ------------------------------------------------------------------------------------------------------
+# --- singular positions ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("rate", [0.0, 1.0, -3.0])
 def test_slider_crank_exactly_at_its_singular_position(rate):
     system = compiled("slider_crank")
@@ -156,7 +156,7 @@ def test_rank_wants_one_state():
     assert system.rank(system.assemble()).mobility == 1 and system.rank(system.assemble()).rank == 0
 
 
-# --- switched off ------------------------------------------------------------------------------------------------------------
+# --- switched off ----------------------------------------------------------------------------------------------------
 def without(name: str, group: str) -> sr.System:
     """The machine without one closure (or one joint that would be cut)."""
     model = sr.library.build(name).finalize()
@@ -224,11 +224,11 @@ def test_active_true_is_the_default_and_unknown_groups_are_named():
     state = moving(system, "A", 1.0)
     np.testing.assert_array_equal(system.acceleration(state, active={"D": True}), system.acceleration(state))
     for call in (system.solve, system.rank, system.projector, system.constraint_forces):
-        with pytest.raises(UnknownNameError, match="unknown constraint 'E'. .*Known: 'D'"):
+        with pytest.raises(UnknownNameError, match=r"unknown constraint 'E'. .*Known: 'D'"):
             call(state, active={"E": False})
 
 
-# --- determinate or not ------------------------------------------------------------------------------------------------------
+# --- determinate or not ----------------------------------------------------------------------------------------------
 def two_machines_in_one() -> sr.Mechanism:
     """A redundant parallelogram and, beside it, a determinate pendulum on a sliding rail."""
     mech = sr.library.build("parallelogram")

@@ -122,11 +122,11 @@ def test_wrong_tasks(moving):
         system.task("angle", "R")
     with pytest.raises(SarrusError, match="task 'point': give a feature"):
         system.task("point", "raft")
-    with pytest.raises(UnknownNameError, match="unknown body 'boat'.*'raft'"):
+    with pytest.raises(UnknownNameError, match=r"unknown body 'boat'.*'raft'"):
         system.task("orientation", "boat")
     with pytest.raises(UnknownNameError, match="unknown body 'boat'"):
         system.task("point", sr.point_on("boat"))
     with pytest.raises(UnknownNameError, match="unknown coordinate 'Q'"):
         system.task("coordinate", "Q")
-    with pytest.raises(UnknownNameError, match="unknown frame 'boat'.*'raft'"):
+    with pytest.raises(UnknownNameError, match=r"unknown frame 'boat'.*'raft'"):
         system.frame(moving[1], "boat")

@@ -44,7 +44,7 @@ def _velocities(
         Mff = M[np.ix_(free, free)]
         v[free] = np.linalg.solve(Mff, -(M[free] @ v))
         for _ in range(2):  # the second removes rounding
-            v[free] += smallest_step(system, A @ v - a, A[:, free], Mff, damped=False)
+            v[free] += smallest_step(system, A @ v - a, A[:, free], Mff, damping=0.0)
     slip = np.abs(A @ v - a)
     allowed = 1e-9 * (np.abs(A) @ np.abs(v) + np.abs(a)) + 1e-300
     if np.any(slip > allowed):

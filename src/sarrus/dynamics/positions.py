@@ -61,6 +61,9 @@ def find_positions(system: System, request: Request, attempts: int = ATTEMPTS) -
     found: list[tuple[float, np.ndarray]] = []
     for number, start in enumerate(_starts(system, q, held, wanted, attempts)):
         attempt = _newton(system, start, held, request.t, flags, request.tolerance) if number else attempt
+        turned = _turned_back(system, attempt.q, wanted)
+        if attempt.accepted and not np.array_equal(turned, attempt.q):
+            attempt = _newton(system, turned, held, request.t, flags, request.tolerance)
         if attempt.accepted and _right_branch(system, attempt.q, request.t, flags, wanted):
             found.append((_distance(system, q, attempt.q), attempt.q))
             if number == 0 or len(found) == 4:
@@ -163,7 +166,8 @@ def _newton(
             if calm > 2 or not np.any(phi):  # two more steps, down to rounding
                 return Attempt(q, np.abs(phi) / unit, True, iteration)
         step = np.zeros(layout.nv)
-        step[free] = smallest_step(system, phi, A[:, free], M[np.ix_(free, free)])
+        size = np.max(np.abs(phi) / np.maximum(np.abs(A) @ scales, 1e-300), initial=0.0)  # in units of the machine
+        step[free] = smallest_step(system, phi, A[:, free], M[np.ix_(free, free)], min(1e-2, size))
         largest = np.max(np.abs(step) / scales, initial=0.0)
         step *= min(1.0, 0.6 / largest) if largest > 0 else 1.0
         before = _merit(system, phi)
@@ -181,8 +185,8 @@ def _newton(
     return Attempt(q, np.abs(phi) / unit, bool((np.abs(phi) <= unit).all()), ITERATIONS)
 
 
-def smallest_step(system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray, damped: bool = True) -> np.ndarray:
-    """The step of least kinetic norm that removes Φ to first order, damped while Φ is large (Levenberg)."""
+def smallest_step(system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray, damping: float) -> np.ndarray:
+    """The step of least kinetic norm that removes Φ to first order, damped (Levenberg) relative to the largest σ."""
     if not A.size:
         return np.zeros(A.shape[1])
     kept = list(system.kept)
@@ -191,9 +195,8 @@ def smallest_step(system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray,
     residual = phi[kept] / system.norms
     squares, U = np.linalg.eigh(S @ S.T)  # rounding leaves 1e-8 of a singular value, far below the tolerance
     sigma = np.sqrt(np.maximum(squares, 0.0))
-    size = float(np.linalg.norm(residual)) / np.sqrt(max(np.trace(M), 1e-300))
-    damping = min(1e-2, size) * sigma.max(initial=0.0) if damped else 0.0
-    inverse = np.where(sigma > system.tolerance, 1.0 / (squares + damping**2 + 1e-300), 0.0)
+    added = (damping * sigma.max(initial=0.0)) ** 2
+    inverse = np.where(sigma > system.tolerance, 1.0 / (squares + added + 1e-300), 0.0)
     return -np.linalg.solve(L.T, S.T @ (U @ (inverse * (U.T @ residual))))
 
 
@@ -220,11 +223,23 @@ def _size(layout: Any, q: np.ndarray) -> np.ndarray:
     return out
 
 
+def _turned_back(system: System, q: np.ndarray, wanted: dict[int, float]) -> np.ndarray:
+    """Angles whose sign was asked for, between -π and π (whole turns would make the sign meaningless)."""
+    plain_q, plain_v = plain_map(system.layout)
+    out = q.copy()
+    for index, k in zip(plain_q.tolist(), plain_v.tolist(), strict=True):
+        if index in wanted and system.layout.angles[k] and abs(q[index]) > np.pi:
+            out[index] = (q[index] + np.pi) % (2 * np.pi) - np.pi
+    return out
+
+
 def _right_branch(system: System, q: np.ndarray, t: float, flags: np.ndarray, wanted: dict[int, float]) -> bool:
     guards = system.functions("guards", t, q, system.p)[0]
     owners = system.guard_rows
     aligned = all(g > 0 or flags[row] == 0 for g, row in zip(guards, owners, strict=True))
-    return aligned and all(sign * q[index] > 0 for index, sign in wanted.items())
+    return (
+        aligned and np.array_equal(_turned_back(system, q, wanted), q) and all(s * q[i] > 0 for i, s in wanted.items())
+    )
 
 
 def _distance(system: System, start: np.ndarray, end: np.ndarray) -> float:

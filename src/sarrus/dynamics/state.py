@@ -63,7 +63,7 @@ class State:
 
 def _value(part: np.ndarray) -> Any:
     if part.shape[-1] == 1:
-        return float(part[0]) if part.ndim == 1 else part[..., 0]
+        return float(part[0]) if part.ndim == 1 else part[..., 0].copy()
     return part.copy()
 
 
@@ -93,16 +93,15 @@ def make_state(layout: Layout, q: Any, v: Any, t: Any) -> State:
         raise StateError(
             f"positions have shape {q.shape} and velocities {v.shape}; give as many of one as of the other"
         )
-    t = np.asarray(t, dtype=float)
+    t = np.array(t, dtype=float)
     if not np.isfinite(t).all() or (t.ndim and t.shape != q.shape[:-1]):
         raise StateError(f"time: expected a finite number or one for each state, got {t}")
     for turn in layout.turns:
         size = np.linalg.norm(q[..., turn.q : turn.q + 4], axis=-1)
         if np.any(np.abs(size - 1.0) > 1e-8):
             name = layout.q_names[turn.q].rsplit(".", 1)[0]
-            raise StateError(
-                f"{name}: a quaternion must have length 1, got {float(np.max(size)):.9g}; divide it by that"
-            )
-    q.setflags(write=False)
-    v.setflags(write=False)
+            worst = float(np.ravel(size)[np.argmax(np.abs(size - 1.0))])
+            raise StateError(f"{name}: a quaternion must have length 1, got {worst:.9g}; divide it by that")
+    for array in (q, v, t):
+        array.setflags(write=False)
     return State(layout, q, v, float(t) if t.ndim == 0 else t)

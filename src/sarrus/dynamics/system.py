@@ -142,7 +142,9 @@ class System:
 
     def retract(self, q: Any, step: Any) -> np.ndarray:
         """Move positions along a velocity times a time, staying on the manifold of configurations."""
-        return manifold.retract(self.layout, np.asarray(q, dtype=float), np.asarray(step, dtype=float))
+        x = self.layout
+        q = checked_array("positions q", q, x.nq, x.q_names)
+        return manifold.retract(x, q, checked_array("step", step, x.nv, x.v_names))
 
     # --- terms -----------------------------------------------------------------------------------------------------
     def terms(self, state: State) -> TermValues:

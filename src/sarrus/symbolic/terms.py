@@ -138,7 +138,7 @@ def _angles(kind: str) -> list[bool]:
 
 
 def _length(model: Model) -> float:
-    """The largest offset that occurs in the description; 1 m if there is none."""
+    """The largest offset, length or starting shift that occurs in the description; 1 m if there is none."""
     places: list[Any] = [b.com for b in model.bodies]
     places += [x for j in model.joints for x in (j.at, j.child_at)]
     features: list[Feature] = [f for c in (*model.closures, *model.springs) for f in (c.a, c.b)]
@@ -146,5 +146,9 @@ def _length(model: Model) -> float:
     sizes = [float(np.linalg.norm(np.asarray(numeric(x), dtype=float))) for x in places]
     sizes += [float(numeric(c.length)) for c in model.closures if c.kind == "distance"]
     sizes += [float(numeric(r.radius)) for r in model.rollings]
+    sizes += [float(numeric(s.length)) for s in model.springs]
+    for joint in model.joints:  # where shifts start
+        if joint.initial is not None:
+            sizes += [abs(x) for x, turns in zip(joint.initial, _angles(joint.kind), strict=False) if not turns]
     largest = max(sizes, default=0.0)
     return largest if largest > 0 else 1.0

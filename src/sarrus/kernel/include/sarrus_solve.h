@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
   real rank;      /* independent active rows */
   real path;      /* 0 fast, 1 rank-revealing */
-  real accepted;  /* smallest accepted singular value (fast path: root of the smallest pivot, an upper bound) */
+  real accepted;  /* smallest accepted singular value, estimated from above (fast path: root of the smallest pivot) */
   real rejected;  /* norm of what was rejected, an upper bound of the largest rejected singular value */
   real inertia;   /* smallest pivot of M; not positive: M is singular or not finite */
 } sr_report;
@@ -34,33 +34,36 @@ SR_FN real sr_dot(const real *a, const real *b, int n) {
   return s;
 }
 
-/* smallest singular value of the upper triangle R (column major, leading dimension ld), by inverse iteration */
+/* smallest singular value of the upper triangle R (column major, leading dimension ld) by inverse iteration: never
+   below the true one; each y is grown by choosing the signs of its right-hand side, so two passes come close */
 SR_FN real sr_smallest(const real *R, int ld, int r) {
-  real x[SR_DIM(SR_K)], s = 0;
-  for (int i = 0; i < r; i++) x[i] = (i & 1) ? (real)-0.7 : (real)1;
-  for (int pass = 0; pass < 4; pass++) {
-    for (int i = 0; i < r; i++) { /* R' y = x */
-      for (int k = 0; k < i; k++) x[i] -= R[i * ld + k] * x[k];
-      x[i] /= R[i * ld + i];
-    }
-    real growth = SR_MATH(sqrt)(sr_dot(x, x, r));
-    for (int i = 0; i < r; i++) x[i] /= growth;
+  real x[SR_DIM(SR_K)], inverse[SR_DIM(SR_K)];
+  for (int i = 0; i < r; i++) inverse[i] = 1 / R[i * ld + i];
+  for (int i = 0; i < r; i++) { /* R' y = +-1 */
+    real s = 0;
+    for (int k = 0; k < i; k++) s += R[i * ld + k] * x[k];
+    x[i] = (s > 0 ? -1 - s : 1 - s) * inverse[i];
+  }
+  real before = 0, after = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    before = sr_dot(x, x, r);
     for (int i = r - 1; i >= 0; i--) { /* R x = y */
       for (int k = i + 1; k < r; k++) x[i] -= R[k * ld + i] * x[k];
-      x[i] /= R[i * ld + i];
+      x[i] *= inverse[i];
     }
-    growth = SR_MATH(sqrt)(sr_dot(x, x, r));
-    for (int i = 0; i < r; i++) x[i] /= growth;
-    s = 1 / growth;
+    after = sr_dot(x, x, r);
+    if (pass == 1) break;
+    for (int i = 0; i < r; i++) { /* R' y = x */
+      for (int k = 0; k < i; k++) x[i] -= R[i * ld + k] * x[k];
+      x[i] *= inverse[i];
+    }
   }
-  return s;
+  return SR_MATH(sqrt)(before / after);
 }
 
 /* reflect v so that all but its first entry vanish; returns beta of I - beta w w', w left in v, first entry in *head */
-SR_FN real sr_reflector(real *v, int n, int stride, real *head) {
-  real norm2 = 0;
-  for (int i = 1; i < n; i++) norm2 += v[i * stride] * v[i * stride];
-  real x0 = v[0];
+SR_FN real sr_reflector(real *v, int n, real *head) {
+  real norm2 = sr_dot(v + 1, v + 1, n - 1), x0 = v[0];
   if (norm2 == 0) {
     *head = x0;
     v[0] = 1;
@@ -110,7 +113,7 @@ SR_FN void sr_robust(const real *SR_RESTRICT dinv, const real *SR_RESTRICT y, co
     order[r] = order[best];
     order[best] = label;
     real *w = Y + r * n + r;
-    beta[r] = sr_reflector(w, n - r, 1, &diagonal[r]);
+    beta[r] = sr_reflector(w, n - r, &diagonal[r]);
     for (int j = r + 1; j < m; j++) {
       real *t = Y + j * n + r, f = beta[r] * sr_dot(w, t, n - r);
       for (int i = 0; i < n - r; i++) t[i] -= f * w[i];

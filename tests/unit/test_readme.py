@@ -1,0 +1,69 @@
+"""The code that the README and the manual show runs as it stands, and does what the text beside it says."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sarrus as sr
+from sarrus.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = ("README.md", "docs/getting-started.md")
+
+
+def blocks(document: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / document).read_text(encoding="utf-8"), re.M | re.S)
+
+
+@pytest.fixture(scope="module", params=DOCUMENTS)
+def shown(request) -> dict[str, object]:
+    """What is defined after all Python blocks of a document, run one after the other as a reader would."""
+    code = blocks(request.param, "python")
+    assert code, f"{request.param} shows no Python"
+    space: dict[str, object] = {"__name__": "__main__"}
+    for block in code:
+        exec(compile(block, request.param, "exec"), space)
+    return space
+
+
+def test_the_code_runs(shown):
+    assert isinstance(shown["system"], sr.System)
+    assert isinstance(shown["state"], sr.State)
+
+
+def test_the_state_is_what_was_asked_for(shown):
+    system, state = shown["system"], shown["state"]
+    assert (state["A"], state["A.v"]) == (0.3, 2.0)
+    assert np.max(np.abs(system.terms(state).phi)) <= 1e-12
+    assert np.all(np.isfinite(system.acceleration(state, [1.0])))
+    assert system.rank(state).mobility == 1
+
+
+def test_the_row_said_to_be_always_satisfied_is_so(shown):
+    result = sr.check(shown["mech"])
+    assert result.idle == ("D.y",)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_commands_shown_exist(document, capsys):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    commands = set(re.findall(r"(?:^|`)sarrus ((?:list|check|demo|simulate|diagnose)[^`\n]*)", text, re.M))
+    assert commands
+    for command in commands:
+        assert main(command.split()) == 0, command
+    assert capsys.readouterr().out
+
+
+def test_both_documents_show_the_same_machine():
+    readme, manual = ("\n".join(blocks(d, "python")) for d in DOCUMENTS)
+    description = readme[: readme.index("system = ")].strip()
+    assert description in manual
+
+
+def test_make_targets_that_are_named_exist():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    for document in DOCUMENTS:
+        named = set(re.findall(r"^make ([a-z]+)", (ROOT / document).read_text(encoding="utf-8"), re.M))
+        assert named and named <= targets
