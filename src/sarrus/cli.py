@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,12 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        return options.run(options)
+        code = options.run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader has gone: there is nobody left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
     except (SarrusError, OSError) as error:
         if getattr(options, "json", False):
             print(json.dumps({"error": str(error)}))
@@ -90,8 +97,21 @@ def _from_file(path: Path, function: str) -> Any:
             known = ", ".join(n for n, x in vars(module).items() if callable(x) and not n.startswith("_"))
             raise SarrusError(f"{str(path)!r} has no function {function!r}; it has: {known or 'none'}")
         return build()
+    except SarrusError:
+        raise
+    except Exception as error:  # whatever the user's own code raises, said with the place
+        raise SarrusError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(str(path.parent))
+
+
+def _place(error: Exception, path: Path) -> str:
+    """File and line of the user's code in which an error arose."""
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == str(path):
+            line = frame.lineno
+    return f"{str(path)!r}, line {line}" if line else repr(str(path))
 
 
 def _list(options: argparse.Namespace) -> int:

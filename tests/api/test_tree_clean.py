@@ -14,9 +14,7 @@ PATTERNS = {
     "Windows user path": re.compile(r"\b[A-Za-z]:\\Users\\\w"),
     "local file address": re.compile(r"file:[/]{3}\w"),
     "package index setting": re.compile(r"(?:index|extra-index)[-_]url\b|find[-_]links\b|trusted[-_]host\b"),
-    "resolved package address": re.compile(
-        r"https?://\S+(?:/simple/|/-/|/packages/[0-9a-f]{2}/|\.whl\b|\.tgz\b)"
-    ),
+    "resolved package address": re.compile(r"https?://\S+(?:/simple/|/-/|/packages/[0-9a-f]{2}/|\.whl\b|\.tgz\b)"),
     "package hash": re.compile(r"[-]-hash=sha\d+:"),
 }
 TEXT_LIMIT = 2_000_000  # bytes; larger files are data, not text a person wrote

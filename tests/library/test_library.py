@@ -96,7 +96,7 @@ def test_planar_platform_condition_number(angle, expected):
 
 
 def test_build_refuses_unknown_names():
-    with pytest.raises(sr.UnknownNameError, match="'foo'.*'four_bar'"):
+    with pytest.raises(sr.UnknownNameError, match=r"'foo'.*'four_bar'"):
         sr.library.build("foo")
-    with pytest.raises(TypeError, match="pendulum.*'foo'.*L"):
+    with pytest.raises(TypeError, match=r"pendulum.*'foo'.*L"):
         sr.library.build("pendulum", foo=1)

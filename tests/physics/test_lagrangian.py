@@ -132,3 +132,24 @@ def test_bead_on_a_hoop_with_the_turn_in_the_kinetic_energy():
         close(reduced.acceleration(reduced.state([b], [w], t)), [expected])
         found = driven.acceleration(driven.state([angle, b], [omega, w], t))
         close(found, [-1.2 * np.sin(2 * t), expected])
+
+
+def test_pendulum_on_a_shaken_pivot():
+    """A momentum that depends on time: l b̈ = -g sin b - ẍ cos b, in T(q, v, t) and with a driven slider."""
+    t, b, vb = (SX.sym(n) for n in ("t", "bead", "vb"))
+    place = ca.vertcat(0.3 * ca.sin(4 * t) + 0.7 * ca.sin(b), -0.7 * ca.cos(b))
+    speed = ca.jacobian(place, b) * vb + ca.jacobian(place, t)
+    T, V = 0.5 * 0.4 * ca.dot(speed, speed), 0.4 * 9.81 * place[1]
+    reduced = sr.compile(sr.Lagrangian("shaken", time=t, coordinates=b, velocities=vb, kinetic=T, potential=V))
+    mech = sr.Mechanism("shaken")
+    mech.body("cart", 2.0)
+    mech.body("bead", 0.4, (0.0, 0.0, -0.7))
+    mech.prismatic("x", mech.ground, "cart", "x")
+    mech.revolute("b", "cart", "bead", "-y")
+    mech.prescribe("drive", "x", lambda t: 0.3 * ca.sin(4 * t))
+    driven = sr.compile(mech)
+    for s, angle, w in np.random.default_rng(4).uniform(-1.5, 1.5, (4, 3)):
+        x, dx, ddx = 0.3 * np.sin(4 * s), 1.2 * np.cos(4 * s), -4.8 * np.sin(4 * s)
+        expected = -(9.81 * np.sin(angle) + ddx * np.cos(angle)) / 0.7
+        close(reduced.acceleration(reduced.state([angle], [w], s)), [expected])
+        close(driven.acceleration(driven.state([x, angle], [dx, w], s)), [ddx, expected])

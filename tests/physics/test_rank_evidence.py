@@ -23,15 +23,6 @@ def scaled_singular_values(system: sr.System, state: sr.State) -> np.ndarray:
     return np.linalg.svd(rows, compute_uv=False)
 
 
-def random_states(seed: int, count: int):
-    """States anywhere: loops open, velocities free. The equations are solvable all the same if rows are independent."""
-    case, system = random_case(seed)
-    rng = np.random.default_rng([seed, 5])
-    for _ in range(count):
-        q, (v, f) = case.tree.random_configuration(rng), rng.normal(size=(2, case.tree.nv))
-        yield system.state(q, v), f
-
-
 def reference(system: sr.System, state: sr.State, f: np.ndarray):
     """The dense solve with the package's own terms and row scales; rows are cut off at `system.tolerance`."""
     x, scale = system.terms(state), np.zeros(system.layout.m)
@@ -102,16 +93,28 @@ def test_rank_drops_exactly_where_a_singular_value_passes_the_tolerance(machine,
 @pytest.mark.parametrize("path", ["fast", "rank-revealing"])
 @pytest.mark.parametrize("seed", [s for s in SEEDS if s % 2 == 0])
 def test_both_paths_keep_nine_digits_wherever_the_rows_are_well_conditioned(seed, path):
-    """300 states per machine, cond(Y) < 1000 and cond(M) about 1e3: k eps cond(M) cond(Y) = 2e-10 k, k = 5."""
-    _, system = random_case(seed)
-    system = replace(system, redundant=path == "rank-revealing")
-    checked, worst = 0, 0.0
-    for state, f in random_states(seed, 300):
+    """The worst of 5000 states with cond(Y) < 1000; cond(M) is about 1e3: k eps cond(M) cond(Y) = 2e-10 k, k = 5.
+
+    Where the two paths differ most is where one of them is bad; there both are held against the dense solve.
+    """
+    case, system = random_case(seed)
+    rng = np.random.default_rng([seed, 5])
+    q = np.stack([case.tree.random_configuration(rng) for _ in range(5000)])
+    v, f = rng.normal(size=(2, len(q), case.tree.nv))
+    states = system.state(q, v)
+    found = {p: replace(system, redundant=p != "fast").solve(states, f=f) for p in ("fast", "rank-revealing")}
+    assert np.mean(found["fast"].path == "fast") > 0.9
+    gap = np.max(np.abs(found["fast"].vdot - found["rank-revealing"].vdot), axis=1)
+    order = np.argsort(-gap / np.max(np.abs(found["rank-revealing"].vdot), axis=1))
+    worst, checked = (0.0, ""), 0
+    for i in map(int, order[:60]):
+        state = states.row(i)
         values = scaled_singular_values(system, state)
-        found = system.solve(state, f=f)
-        if values[0] > 1e3 * values[-1] or found.path != path:
+        if found[path].path[i] != path or values[0] > 1e3 * values[-1]:
             continue
-        expected = reference(system, state, f).vdot
-        worst, checked = max(worst, largest(found.vdot - expected) / largest(expected)), checked + 1
-    assert checked > 150
-    assert worst < 1e-9, f"worst relative error {worst:.1e} in {checked} states"
+        expected = reference(system, state, f[i]).vdot
+        error, checked = largest(found[path].vdot[i] - expected) / largest(expected), checked + 1
+        text = f"state {i}: cond(Y) {values[0] / values[-1]:.1e}, smallest accepted {found[path].accepted[i]:.1e}"
+        worst = max(worst, (error, text))
+    assert checked > 5
+    assert worst[0] < 1e-9, f"relative error {worst[0]:.1e} at {worst[1]}"

@@ -106,6 +106,8 @@ def test_texts_of_different_expressions_differ(a, b):
 def test_a_function_can_be_evaluated_with_symbols(a, b):
     import casadi as ca
 
+    import sarrus.symbolic  # noqa: F401  (sets CasADi up for NumPy's functions, as compiling does)
+
     x, y = ca.SX.sym("x"), ca.SX.sym("y")
     value = (a * np.sin(b) + 2 / a).evaluate({"a": x, "b": y})
     f = ca.Function("f", [x, y], [value])

@@ -119,7 +119,7 @@ def test_user_functions_of_the_kinematics_are_derived_each_time(empty_cache, mon
 
 @pytest.mark.parametrize("kind", ["so", "json"])
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "append", "garbage"])
-def test_damaged_files_are_rebuilt(damage, kind, filled, empty_cache):
+def test_damaged_files_are_rebuilt(damage, kind, filled, empty_cache, tmp_path, monkeypatch):
     shutil.copytree(filled, empty_cache)
     (path,) = empty_cache.glob(f"*.{kind}")
     content = bytearray(path.read_bytes())
@@ -134,6 +134,11 @@ def test_damaged_files_are_rebuilt(damage, kind, filled, empty_cache):
     else:
         content = bytearray(b"not what it was")
     path.write_bytes(bytes(content))
+    shutil.copytree(empty_cache, tmp_path / "copy")
+    with monkeypatch.context() as patch:  # loading damaged code could kill this process, so ask first
+        patch.setenv("SARRUS_CACHE", str(tmp_path / "copy"))
+        assert cache.fetch(path.stem.rsplit("-", 1)[0], kind) is None
+        assert not (tmp_path / "copy" / path.name).exists()
     result = acceleration(build())
     assert np.all(np.isfinite(result))
     assert {k: len(v) for k, v in intact(empty_cache).items()} == {"so": 1, "json": 1}

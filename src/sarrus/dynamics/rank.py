@@ -43,6 +43,22 @@ def analyse(system: System, state: State, active: Mapping[str, bool] | None) -> 
     return Rank(r, int(on.sum()), system.layout.nv - r, sigma, system.tolerance, redundant, null)
 
 
+def accepted_values(
+    system: System, state: State, active: Mapping[str, bool] | None, ranks: Any, path: Any, estimate: Any
+) -> Any:
+    """Smallest accepted singular values: the kernel's where it looked for them, computed here where it did not."""
+    if state.count is not None:
+        parts = zip(range(state.count), ranks, path, estimate, strict=True)
+        return np.array([accepted_values(system, state.row(i), active, *part) for i, *part in parts])
+    if ranks == 0:
+        return np.inf
+    if path:
+        return estimate
+    values = system.terms(state)
+    _, S = scaled_rows(system, values.M, values.A, system.active_rows(active))
+    return np.linalg.svd(S, compute_uv=False)[int(ranks) - 1]
+
+
 def constraint_forces(
     system: System, state: State, lam: np.ndarray, active: Mapping[str, bool] | None
 ) -> ConstraintForces:

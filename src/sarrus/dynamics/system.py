@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -53,7 +54,7 @@ class System:
     guard_rows: tuple[int, ...] = ()
     redundant: bool = False
     tolerance: float = 1e-6
-    fast_pivot: float = 1e-6
+    fast_pivot: float = 1e-4
 
     # --- names -----------------------------------------------------------------------------------------------------
     @property
@@ -92,7 +93,7 @@ class System:
         for name, value in values.items():
             if name not in names:
                 raise UnknownNameError("parameter", name, names)
-            if not np.isfinite(float(value)):
+            if not isinstance(value, numbers.Real) or not np.isfinite(float(value)):
                 raise StateError(f"parameter {name!r}: expected a finite number, got {value!r}")
             p[names.index(name)] = float(value)
         return replace(self, p=p, norms=row_norms(self.layout, self.functions, self.kept, self.y_index, p))
@@ -208,7 +209,7 @@ class System:
         vdot, lam, report = self._solve(state, u, f, active)
         flags = self.active_rows(active)
         ranks, path, accepted, rejected, _ = np.moveaxis(report, -1, 0)
-        accepted = np.where(ranks > 0, accepted, np.inf)
+        accepted = rank.accepted_values(self, state, active, ranks, path, accepted)
         names = np.where(path > 0, "rank-revealing", "fast")
         if state.count is None:
             kept = int(flags.sum())

@@ -96,7 +96,7 @@ def _check(L: Lagrangian, q: Any, v: Any, names: tuple[str, ...]) -> None:
 
 
 def _inputs(L: Lagrangian, n: int) -> tuple[tuple[str, ...], Any]:
-    if not L.inputs:
+    if isinstance(L.inputs, (dict, list, tuple)) and not L.inputs:
         return (), SX(n, 0)
     if isinstance(L.inputs, dict):
         columns = [_column(column) for column in L.inputs.values()]
