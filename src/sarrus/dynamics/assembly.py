@@ -11,7 +11,7 @@ import numpy as np
 
 from sarrus.dynamics.complaints import cannot_close, cannot_move
 from sarrus.dynamics.positions import Request, find_positions, hold, smallest_step
-from sarrus.dynamics.state import State, make_state
+from sarrus.dynamics.state import State
 
 if TYPE_CHECKING:
     from sarrus.dynamics.system import System
@@ -24,7 +24,7 @@ def assemble(system: System, request: Request) -> State:
     if q is None:
         raise cannot_close(system, request, best)
     v = _velocities(system, q, held_v, request, system.active_rows(request.active))
-    return make_state(system.layout, q, v, request.t)
+    return State(system.layout, q, v, request.t)
 
 
 def _velocities(

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def compile(machine: Mechanism | Model | Lagrangian) -> System:
     from sarrus.symbolic.digest import describe
 
     text = describe(machine)
-    key = None if text is None else cache.key_of(_code(), text)
+    key = None if text is None else cache.key_of(_code(), version("casadi"), text)
     record = _fetch(key) if key else None
     if record is None:
         record = _derive(machine)
@@ -94,7 +95,6 @@ def _derive(machine: Model | Lagrangian) -> dict[str, Any]:
     }
     samples, record["redundant"] = saddle_samples(_system(machine, record))
     fast = build_fast(stages, layout.nv, samples)
-    record["instructions"] = stages.terms.n_instructions() + fast.n_instructions()
     record["source"] = machine_source(terms, stages, fast)
     return record
 

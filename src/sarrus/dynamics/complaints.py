@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sarrus.dynamics.positions import Attempt, Request, find_positions, sign_requests
-from sarrus.dynamics.state import make_state
+from sarrus.dynamics.state import State
 from sarrus.errors import AssemblyError
 
 if TYPE_CHECKING:
@@ -69,12 +69,12 @@ def _hint(system: System, request: Request, attempt: Attempt) -> str:
     held = ", ".join(f"{name} = {value}" for name, value in request.positions.items())
     if not held:
         return "hint: check lengths and attachment points, or give a guess with near={...} closer to an assembly."
-    near = make_state(system.layout, attempt.q, None, request.t)
+    near = State(system.layout, attempt.q, t=request.t)
     free = replace(request, positions={}, near=near)
     q, _ = find_positions(system, free)
     if q is None:
         return f"hint: held at {held}; it does not close without holding them either: check lengths and points."
-    relaxed = make_state(system.layout, q, None, request.t)
+    relaxed = State(system.layout, q, t=request.t)
     for inside in (0.0, 0.01, 0.03, 0.1, 0.3):  # a value at the limit itself may not survive rounding
         values = {
             name: np.round(relaxed[name] + inside * (relaxed[name] - np.asarray(value, dtype=float)), 4)

@@ -15,9 +15,19 @@ if TYPE_CHECKING:
     from sarrus.dynamics.system import System
 
 
+def mass_factor(name: str, M: np.ndarray) -> np.ndarray:
+    """L with M = L Lᵀ."""
+    try:
+        return np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        low = float(np.linalg.eigvalsh(M)[0]) if np.isfinite(M).all() else float("nan")
+        text = f"{name}: the mass matrix is not positive definite at this state (smallest eigenvalue {low:.3g})"
+        raise StateError(f"{text}; check masses, inertias and parameters") from None
+
+
 def scaled_rows(system: System, M: np.ndarray, A: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L with M = L Lᵀ, and diag(d) A L⁻ᵀ: all rows, those switched off or identically zero as zeros."""
-    L = np.linalg.cholesky(M)
+    L = mass_factor(system.name, M)
     rows = np.zeros_like(A)
     kept = list(system.kept)
     rows[kept] = (A[kept] * active[kept, None]) / system.norms[:, None]
@@ -31,16 +41,22 @@ def analyse(system: System, state: State, active: Mapping[str, bool] | None) -> 
     flags = system.active_rows(active)
     values = system.terms(state)
     _, S = scaled_rows(system, values.M, values.A, flags)
-    U, sigma, _ = np.linalg.svd(S) if S.size else (np.eye(len(S)), np.zeros(0), None)
+    on = np.flatnonzero(flags)
+    U, sigma = _left(S[on])
     r = int(np.sum(sigma > system.tolerance))
-    on = flags > 0
-    null = U[:, r:]
-    outside = null[:, ~np.any(np.abs(null[on]) > 1e-9, axis=0)] if null.size else null  # rows that are off
-    null = null[:, np.any(np.abs(null[on]) > 1e-9, axis=0)] if null.size else outside
+    null = np.zeros((len(S), len(on) - r))
+    null[on] = U[:, r:]
     names = [row.name for row in system.layout.rows]
-    involved = np.any(np.abs(null) > 1e-6, axis=1) & on if null.size else np.zeros(len(names), dtype=bool)
-    redundant = tuple(name for name, is_in in zip(names, involved, strict=True) if is_in)
-    return Rank(r, int(on.sum()), system.layout.nv - r, sigma, system.tolerance, redundant, null)
+    redundant = tuple(names[i] for i in np.flatnonzero(np.any(np.abs(null) > 1e-6, axis=1)))
+    return Rank(r, len(on), system.layout.nv - r, sigma, system.tolerance, redundant, null)
+
+
+def _left(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Left singular vectors and singular values."""
+    if not S.size:
+        return np.eye(len(S)), np.zeros(0)
+    U, sigma, _ = np.linalg.svd(S)
+    return U, sigma
 
 
 def accepted_values(
@@ -75,7 +91,7 @@ def constraint_forces(
     values = system.terms(state)
     flags = system.active_rows(active)
     _, S = scaled_rows(system, values.M, values.A, flags)
-    U, sigma, _ = np.linalg.svd(S) if S.size else (np.eye(len(S)), np.zeros(0), None)
+    U, sigma = _left(S)
     null = U[:, int(np.sum(sigma > system.tolerance)) :]
     slices = {g: system.layout.group_rows(g) for g in system.groups}
     # a share changes along a dependence n of the rows by S_gᵀ n_g: it is determinate if that is nothing

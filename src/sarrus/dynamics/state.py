@@ -24,8 +24,31 @@ class State:
 
     layout: Layout
     q: np.ndarray
-    v: np.ndarray
+    v: Any = None  # zero if not given
     t: Any = 0.0
+
+    def __post_init__(self) -> None:
+        """Check shapes, finiteness and quaternion lengths, and freeze copies of the arrays."""
+        x = self.layout
+        q = checked_array("positions q", self.q, x.nq, x.q_names).copy()
+        v = np.zeros((*q.shape[:-1], x.nv)) if self.v is None else self.v
+        v = checked_array("velocities v", v, x.nv, x.v_names).copy()
+        if q.ndim != v.ndim or q.shape[:-1] != v.shape[:-1]:
+            text = f"positions have shape {q.shape}, velocities {v.shape}; give as many of one as of the other"
+            raise StateError(text)
+        t = np.array(self.t, dtype=float)
+        if not np.isfinite(t).all() or (t.ndim and t.shape != q.shape[:-1]):
+            raise StateError(f"time: expected a finite number or one for each state, got {t}")
+        for turn in x.turns:
+            size = np.linalg.norm(q[..., turn.q : turn.q + 4], axis=-1)
+            if np.any(np.abs(size - 1.0) > 1e-8):
+                name = x.q_names[turn.q].rsplit(".", 1)[0]
+                worst = float(np.ravel(size)[np.argmax(np.abs(size - 1.0))])
+                raise StateError(f"{name}: a quaternion must have length 1, got {worst:.9g}; divide it by that")
+        for array in (q, v, t):
+            array.setflags(write=False)
+        for key, value in (("q", q), ("v", v), ("t", float(t) if t.ndim == 0 else t)):
+            object.__setattr__(self, key, value)
 
     @property
     def count(self) -> int | None:
@@ -82,26 +105,3 @@ def checked_array(what: str, values: Any, width: int, names: tuple[str, ...]) ->
             f"{what}: the value of {names[where[-1]]!r} is {array[tuple(where)]}; expected a finite number"
         )
     return array
-
-
-def make_state(layout: Layout, q: Any, v: Any, t: Any) -> State:
-    """Check shapes, finiteness and quaternion lengths, and freeze."""
-    q = checked_array("positions q", q, layout.nq, layout.q_names).copy()
-    v = np.zeros((*q.shape[:-1], layout.nv)) if v is None else v
-    v = checked_array("velocities v", v, layout.nv, layout.v_names).copy()
-    if q.ndim != v.ndim or q.shape[:-1] != v.shape[:-1]:
-        raise StateError(
-            f"positions have shape {q.shape} and velocities {v.shape}; give as many of one as of the other"
-        )
-    t = np.array(t, dtype=float)
-    if not np.isfinite(t).all() or (t.ndim and t.shape != q.shape[:-1]):
-        raise StateError(f"time: expected a finite number or one for each state, got {t}")
-    for turn in layout.turns:
-        size = np.linalg.norm(q[..., turn.q : turn.q + 4], axis=-1)
-        if np.any(np.abs(size - 1.0) > 1e-8):
-            name = layout.q_names[turn.q].rsplit(".", 1)[0]
-            worst = float(np.ravel(size)[np.argmax(np.abs(size - 1.0))])
-            raise StateError(f"{name}: a quaternion must have length 1, got {worst:.9g}; divide it by that")
-    for array in (q, v, t):
-        array.setflags(write=False)
-    return State(layout, q, v, float(t) if t.ndim == 0 else t)

@@ -15,7 +15,7 @@ from sarrus.dynamics.functions import Functions
 from sarrus.dynamics.positions import Request
 from sarrus.dynamics.reference import row_norms
 from sarrus.dynamics.solution import ConstraintForces, Energy, Rank, Solution, TermValues
-from sarrus.dynamics.state import State, checked_array, make_state
+from sarrus.dynamics.state import State, checked_array
 from sarrus.dynamics.tasks import Task, build_task
 from sarrus.errors import SarrusError, StateError, UnknownNameError
 from sarrus.kernel.library import Constants, MachineLibrary
@@ -107,7 +107,7 @@ class System:
             v: velocities of the matching shape; zero if not given.
             t: time [s].
         """
-        return make_state(self.layout, q, v, t)
+        return State(self.layout, q, v, t)
 
     def assemble(
         self,

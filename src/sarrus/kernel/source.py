@@ -12,7 +12,7 @@ from sarrus.symbolic.terms import Terms
 
 _STAGES = {
     "terms": (["t", "q", "v", "u", "f", "p", "on"], ["mass", "jac", "b", "gamma"]),
-    "fast": (["mass", "jac", "b", "gamma", "on", "reference"], ["vdot", "lam", "pivots"]),
+    "fast": (["mass", "jac", "b", "gamma", "on", "reference"], ["vdot", "lam", "pivots", "inertia"]),
     "factor": (["mass", "jac", "b"], ["lower", "dinv", "y", "z"]),
     "finish": (["lower", "x"], ["vdot"]),
 }

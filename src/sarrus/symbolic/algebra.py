@@ -25,6 +25,14 @@ def to_sx(values: Any, parameters: Mapping[str, Any]) -> Any:
     return SX(float(values))
 
 
+def column(value: Any) -> Any:
+    """A scalar, row, column or list of scalars as one column."""
+    if isinstance(value, (list, tuple)):
+        return ca.vertcat(*value) if value else SX(0, 1)
+    value = SX(value)
+    return value.T if value.shape[0] == 1 and value.shape[1] > 1 else value
+
+
 def zeros3() -> Any:
     """The zero vector."""
     return SX.zeros(3, 1)

@@ -17,9 +17,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from sarrus.model.geometry import frame_with_axis
 from sarrus.model.layout import Row
 from sarrus.model.parts import GROUND, Closure, Feature, Joint
-from sarrus.symbolic.algebra import SX, Function, cross, zeros3
+from sarrus.symbolic.algebra import SX, Function, column, cross, zeros3
 from sarrus.symbolic.kinematics import Kinematics
 
 
@@ -124,8 +125,7 @@ def _curve(x: _Carried, c: Closure) -> tuple[list[Any], list[tuple[str, str]], l
     axes = [x.direction(c.a.body, e) if c.a.body != GROUND else SX(e) for e in np.eye(3)]
     local = ca.vertcat(*[ca.dot(e, gap) for e in axes])
     assert c.a.expression is not None  # checked by curve_on
-    values = c.a.expression(local)
-    rows = [SX(value) for value in (values if isinstance(values, (list, tuple)) else ca.vertsplit(SX(values)))]
+    rows = ca.vertsplit(column(c.a.expression(local)))
     return rows, [(f"curve-{i + 1}" if len(rows) > 1 else "curve", "") for i in range(len(rows))], []
 
 
@@ -173,9 +173,7 @@ def cut_closure(joint: Joint) -> Closure:
     """The closure that replaces a joint cut out of a loop."""
 
     def side(body: str, at: np.ndarray, turn: np.ndarray, axis: np.ndarray) -> Feature:
-        t1 = np.linalg.svd(axis.reshape(1, 3))[2][1]
-        frame = turn @ np.column_stack([t1, np.cross(axis, t1), axis])
-        return Feature("cut", body, at, frame)
+        return Feature("cut", body, at, turn @ frame_with_axis(axis))
 
     second = joint.axis2 if joint.kind == "universal" else joint.axis
     kind = {"spherical": "point", "fixed": "weld"}.get(joint.kind, joint.kind)

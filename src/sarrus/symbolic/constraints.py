@@ -15,7 +15,7 @@ import casadi as ca
 from sarrus.errors import ModelError
 from sarrus.model.layout import Row
 from sarrus.model.parts import Coupling, Custom, Rolling
-from sarrus.symbolic.algebra import SX, cross
+from sarrus.symbolic.algebra import SX, column, cross
 from sarrus.symbolic.closures import Block, closure_block, cut_closure
 from sarrus.symbolic.kinematics import Kinematics
 
@@ -80,8 +80,7 @@ def _rolling(k: Kinematics, r: Rolling) -> Block:
 
 
 def _custom(k: Kinematics, c: Custom) -> Block:
-    value = c.function(k)
-    value = ca.vertcat(*value) if isinstance(value, (list, tuple)) else SX(value)
+    value = column(c.function(k))
     rows = [Row(c.name, str(i + 1) if value.numel() > 1 else "", "", c.holonomic) for i in range(value.numel())]
     check_rows(k.model.name, c.name, value, k, c.holonomic)
     if c.holonomic:

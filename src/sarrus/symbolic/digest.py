@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from sarrus.model.expression import Scalar
 from sarrus.model.lagrangian import Lagrangian
 from sarrus.model.parts import Coupling, Feature, Model
-from sarrus.symbolic.algebra import SX
+from sarrus.symbolic.algebra import SX, Function, column
 
 
 class _Opaque(Exception):
@@ -52,20 +51,23 @@ def _text(value: Any) -> str:
 
 
 def _called(function: Any, argument: Any) -> str:
-    value = function(argument)
-    return str(ca.vertcat(*value) if isinstance(value, (list, tuple)) else SX(value))
+    return _exact([argument], [column(function(argument))])
+
+
+def _exact(inputs: list[Any], outputs: list[Any]) -> str:
+    """Every digit and every operation (the printed form of an expression shows only six digits)."""
+    return Function("described", inputs, outputs, {"allow_free": True}).serialize()
 
 
 def _describe_lagrangian(L: Lagrangian) -> str:
-    flat = [L.kinetic, L.potential, L.dissipation, *L.holonomic.values()]
-    flat += [part for pair in L.pfaffian.values() for part in pair]
-    flat += list(L.inputs.values()) if isinstance(L.inputs, dict) else [L.inputs]
-    flat += [] if L.forces is None else [L.forces]
-    texts = [
-        str(ca.vertcat(*x) if isinstance(x, (list, tuple)) and x else SX(x) if not isinstance(x, (list, dict)) else x)
-        for x in flat
-    ]
-    names = [str(x) for x in (L.name, L.coordinates, L.velocities, L.time)]
-    names += [str(list(x)) for x in (L.holonomic, L.pfaffian, L.inputs if isinstance(L.inputs, dict) else [])]
-    names += [str(sorted((str(k), v) for k, v in dict(x).items())) for x in (L.parameters, L.scales, L.initial)]
-    return "\n".join([*names, *texts])
+    inputs = list(L.inputs.items()) if isinstance(L.inputs, dict) else [(None, L.inputs)]
+    pairs = list(L.parameters.items() if isinstance(L.parameters, dict) else L.parameters)
+    symbols = [column(L.coordinates), column(L.velocities)]
+    symbols += [SX.sym("t") if L.time is None else L.time, column([s for s, _ in pairs])]
+    outputs = [SX(L.kinetic), SX(L.potential), SX(L.dissipation), *(column(x) for x in L.holonomic.values())]
+    outputs += [x for A, a in L.pfaffian.values() for x in (SX(A), column(a))]
+    outputs += [column(x) for _, x in inputs] + ([] if L.forces is None else [column(L.forces)])
+    names = [L.name, *map(str, symbols), str([str(s) for s, _ in inputs])]
+    names += [str(list(x)) for x in (L.holonomic, L.pfaffian)]
+    names += [str(sorted((str(k), v) for k, v in x)) for x in (pairs, L.scales.items(), L.initial.items())]
+    return "\n".join([*names, str(len(outputs)), _exact(symbols, outputs)])

@@ -12,8 +12,9 @@ from typing import Any
 
 import casadi as ca
 
+from sarrus.errors import ModelError
 from sarrus.model.parts import GROUND, Body
-from sarrus.symbolic.algebra import SX, cross, symmetric_rotation, zeros3
+from sarrus.symbolic.algebra import SX, column, cross, symmetric_rotation, zeros3
 from sarrus.symbolic.kinematics import Kinematics
 
 
@@ -87,9 +88,10 @@ class TreeDynamics:
     def _joint_springs(self) -> None:
         k = self.k
         for joint in k.model.joints:
-            one = joint.nv == 1 and (joint in [e.joint for e in k.tree.edges] or joint.kind != "helical")
-            if one:
-                self._joint_spring(k.coordinate, joint.position_names, joint)
+            if joint.nv == 1:
+                if any(not k.number(x).is_zero() for x in (joint.stiffness, joint.damping)):
+                    q, v = k.coordinate(joint.name), k.rate(joint.name)
+                    self._elastic(q, v, joint.stiffness, joint.rest, joint.damping)
             elif not k.number(joint.damping).is_zero():
                 self._joint_damper(joint)
         for s in k.model.joint_springs:
@@ -97,11 +99,6 @@ class TreeDynamics:
             q = sum(c * k.coordinate(name) for c, name in combination)
             v = sum(c * k.rate(name) for c, name in combination)
             self._elastic(q, v, s.stiffness, s.rest, s.damping)
-
-    def _joint_spring(self, coordinate: Any, names: tuple[str, ...], joint: Any) -> None:
-        if any(not self.k.number(x).is_zero() for x in (joint.stiffness, joint.damping)):
-            q, v = coordinate(names[0]), self.k.rate(names[0])
-            self._elastic(q, v, joint.stiffness, joint.rest, joint.damping)
 
     def _joint_damper(self, joint: Any) -> None:
         """A joint with several coordinates resists each of its velocities alike."""
@@ -121,7 +118,10 @@ class TreeDynamics:
         k = self.k
         for load in k.model.loads:
             value = load.value(k) if callable(load.value) else k.number(load.value)
-            value = ca.reshape(SX(value) if not isinstance(value, (list, tuple)) else ca.vertcat(*value), 3, 1)
+            value = column(value)
+            if value.shape != (3, 1):
+                text = f"{load.kind} {load.name!r}: its function must return 3 values, got shape {value.shape}"
+                raise ModelError(k.model.name, [text])
             if load.local:
                 value = k.link(load.at.body).R @ value
             if load.kind == "force":

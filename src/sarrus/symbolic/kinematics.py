@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from sarrus.errors import UnknownNameError
-from sarrus.model.geometry import unit_axis
+from sarrus.model.geometry import perpendiculars, unit_axis
 from sarrus.model.parts import GROUND, Feature, Joint, Model
 from sarrus.model.tree import Edge, Tree
 from sarrus.symbolic.algebra import SX, cross, quaternion_rate_map, to_sx, zeros3
@@ -122,7 +121,13 @@ class Kinematics:
 
     def number(self, value: Any) -> Any:
         """A user's number or array as SX."""
-        return to_sx(value, self.parameters)
+        try:
+            return to_sx(value, self.parameters)
+        except KeyError as error:
+            known = list(self.parameters)
+            raise UnknownNameError(
+                "parameter (one must occur in a part of the machine)", error.args[0], known
+            ) from None
 
     # --- what user functions call --------------------------------------------------------------------------------
     def link(self, body: Any) -> Link:
@@ -196,8 +201,7 @@ class Kinematics:
         if joint.kind == "prismatic":
             gap = child.p + child.R @ self.number(joint.child_at) - parent.p - parent.R @ self.number(joint.at)
             return ca.dot(base @ SX(joint.axis), gap)
-        t1 = np.linalg.svd(joint.axis.reshape(1, 3))[2][1]
-        t2 = np.cross(joint.axis, t1)
+        t1, t2 = perpendiculars(joint.axis)
         turned = child.R @ SX(joint.child_rotation) @ SX(t1)
         return ca.atan2(ca.dot(base @ SX(t2), turned), ca.dot(base @ SX(t1), turned))
 

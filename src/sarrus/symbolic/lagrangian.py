@@ -10,7 +10,7 @@ import casadi as ca
 from sarrus.errors import ModelError
 from sarrus.model.lagrangian import Lagrangian
 from sarrus.model.layout import Layout, Row
-from sarrus.symbolic.algebra import SX
+from sarrus.symbolic.algebra import SX, column
 from sarrus.symbolic.constraints import check_rows, holonomic, pfaffian
 from sarrus.symbolic.terms import Terms
 
@@ -29,7 +29,7 @@ class _Symbols:
 def derive_lagrangian(lagrangian: Lagrangian) -> Terms:
     """Derive the terms of a machine described by energies and constraints."""
     L = lagrangian
-    q, v = ca.vertcat(_column(L.coordinates)), ca.vertcat(_column(L.velocities))
+    q, v = column(L.coordinates), column(L.velocities)
     names = tuple(str(q[i]) for i in range(q.numel()))
     _check(L, q, v, names)
     n = len(names)
@@ -43,7 +43,7 @@ def derive_lagrangian(lagrangian: Lagrangian) -> Terms:
     h += ca.gradient(V, q) + ca.gradient(D, v)
     applied = SX(0)
     if L.forces is not None:
-        forces = _column(L.forces)
+        forces = column(L.forces)
         h, applied = h - forces, ca.dot(forces, v)
     k = _Symbols(t, q, v, SX.eye(n), v)
     rows, parts, groups = _constraints(L, k)
@@ -72,11 +72,6 @@ def derive_lagrangian(lagrangian: Lagrangian) -> Terms:
     )  # fmt: skip
 
 
-def _column(value: Any) -> Any:
-    column = ca.vertcat(*value) if isinstance(value, (list, tuple)) else SX(value)
-    return column.T if column.shape[0] == 1 and column.shape[1] > 1 else column
-
-
 def _check(L: Lagrangian, q: Any, v: Any, names: tuple[str, ...]) -> None:
     problems = []
     if not (q.is_valid_input() and v.is_valid_input()):
@@ -99,13 +94,13 @@ def _inputs(L: Lagrangian, n: int) -> tuple[tuple[str, ...], Any]:
     if isinstance(L.inputs, (dict, list, tuple)) and not L.inputs:
         return (), SX(n, 0)
     if isinstance(L.inputs, dict):
-        columns = [_column(column) for column in L.inputs.values()]
-        for symbol, column in zip(L.inputs, columns, strict=True):
-            if column.shape != (n, 1):
-                text = f"input {symbol}: its column of B has shape {column.shape}, expected ({n}, 1)"
+        columns = [column(entry) for entry in L.inputs.values()]
+        for symbol, entry in zip(L.inputs, columns, strict=True):
+            if entry.shape != (n, 1):
+                text = f"input {symbol}: its column of B has shape {entry.shape}, expected ({n}, 1)"
                 raise ModelError(L.name, [text])
         return tuple(str(s) for s in L.inputs), ca.sparsify(ca.horzcat(*columns))
-    symbols = _column(L.inputs)
+    symbols = column(L.inputs)
     if symbols.numel() > n:
         raise ModelError(L.name, [f"{symbols.numel()} inputs for {n} coordinates; give a mapping to columns of B"])
     B = SX(n, symbols.numel())
@@ -125,11 +120,11 @@ def _constraints(L: Lagrangian, k: _Symbols) -> tuple[list[Row], dict[str, list[
             parts[key].append(block)
 
     for name, expression in L.holonomic.items():
-        phi = _column(expression)
+        phi = column(expression)
         check_rows(L.name, name, phi, k, True)
         add(name, phi, holonomic(k, phi), True)
     for name, (A, a) in L.pfaffian.items():
-        w = SX(A) @ k.v - _column(a)
+        w = SX(A) @ k.v - column(a)
         check_rows(L.name, name, w, k, False)
         add(name, SX.zeros(w.shape[0], 1), pfaffian(k, w), False)
     return rows, parts, tuple(dict.fromkeys(row.group for row in rows))

@@ -44,7 +44,7 @@ def minimum_degree(
     return order
 
 
-def saddle_order(pattern: Iterable[tuple[int, int]], n: int, samples: list[np.ndarray]) -> list[int]:
+def saddle_order(pattern: Iterable[tuple[int, int]], n: int, m: int, samples: list[np.ndarray]) -> list[int]:
     """Elimination order of K = [[M, Aᵀ], [A, 0]]: velocities 0 … n-1, then rows.
 
     A row may go once the velocities already gone support it: its pivot -(a M⁻¹ aᵀ) over those velocities must stay
@@ -65,8 +65,7 @@ def saddle_order(pattern: Iterable[tuple[int, int]], n: int, samples: list[np.nd
         eliminate(k)
         return True
 
-    size = samples[0].shape[0] if samples else n
-    return minimum_degree(pattern, size, may_go)
+    return minimum_degree(pattern, n + m, may_go)
 
 
 _SUPPORT = 0.02  # smallest pivot, relative to the row's reference, with which a row is eliminated early

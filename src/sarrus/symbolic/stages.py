@@ -94,7 +94,7 @@ def _column(values: list[Any]) -> Any:
 
 
 def build_fast(stages: Stages, n: int, samples: list[np.ndarray]) -> ca.Function:
-    """The fast stage: (mass, jac, b, gamma, active, reference) -> (vdot, lam, pivots).
+    """The fast stage: (mass, jac, b, gamma, active, reference) -> (vdot, lam, pivots of rows, of velocities).
 
     Args:
         stages: the other stages.
@@ -109,12 +109,13 @@ def build_fast(stages: Stages, n: int, samples: list[np.ndarray]) -> ca.Function
         K[n + i, k] = K[k, n + i] = value
     for i in range(m):  # an inactive row is zero: this makes its multiplier zero and its pivot ordinary
         K[n + i, n + i] = (active[i] - 1) * reference[i]
-    factor = factorise(K, saddle_order(K, n, samples))
+    factor = factorise(K, saddle_order(K, n, m, samples))
     x = factor.solve({k: s.b[k] for k in range(n)} | {n + i: s.gamma[i] for i in range(m)})
     outputs = [
         _column([x[k] for k in range(n)]),
         _column([-x[n + i] for i in range(m)]),
         _column([-factor.pivots[n + i] for i in range(m)]),
+        _column([factor.pivots[k] for k in range(n)]),
     ]
     inputs = [s.mass_vector, s.jac_vector, s.b, s.gamma, active, reference]
     return Function("sr_fast", inputs, ca.cse(outputs))

@@ -25,7 +25,7 @@ typedef struct {
   real path;      /* 0 fast, 1 rank-revealing */
   real accepted;  /* smallest accepted singular value, estimated from above (fast path: root of the smallest pivot) */
   real rejected;  /* norm of what was rejected, an upper bound of the largest rejected singular value */
-  real inertia;   /* smallest pivot of M; not positive: M is singular or not finite */
+  real inertia;   /* smallest pivot of a velocity; not positive: M is not positive definite, or a term not finite */
 } sr_report;
 
 SR_FN real sr_dot(const real *a, const real *b, int n) {
@@ -207,11 +207,11 @@ SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real
                          const real *active, const real *rowdata, const sr_options *options, real *work, real *vdot,
                          real *lam, sr_report *report) {
   real mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], b[SR_DIM(SR_NV)], gamma[SR_DIM(SR_K)];
-  real mu[SR_DIM(SR_K)], pivots[SR_DIM(SR_K)];
+  real mu[SR_DIM(SR_K)], pivots[SR_DIM(SR_K)], inertia[SR_DIM(SR_NV)];
   sr_terms(t, q, v, u, f, p, active, mass, jac, b, gamma);
   int trusted = options->mode == 0;
   if (trusted) {
-    sr_fast(mass, jac, b, gamma, active, rowdata, vdot, mu, pivots);
+    sr_fast(mass, jac, b, gamma, active, rowdata, vdot, mu, pivots, inertia);
     real smallest = (real)INFINITY, rank = 0;
     for (int i = 0; i < SR_K; i++) {
       real pivot = pivots[i] * rowdata[SR_K + i];
@@ -223,7 +223,9 @@ SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real
     report->path = 0;
     report->accepted = SR_K > 0 ? SR_MATH(sqrt)(smallest > 0 ? smallest : 0) : 0;
     report->rejected = 0;
-    report->inertia = 1;
+    report->inertia = (real)INFINITY;
+    for (int k = 0; k < SR_NV; k++)
+      if (!(inertia[k] >= report->inertia)) report->inertia = inertia[k];
   }
   if (!trusted) {
     real lower[SR_DIM(SR_NL)], dinv[SR_DIM(SR_NV)], y[SR_DIM(SR_NY)], z[SR_DIM(SR_NV)], x[SR_DIM(SR_NV)];
