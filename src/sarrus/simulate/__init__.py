@@ -1,0 +1,1 @@
+"""Motion in time: integrators, events, trajectories and what proves them right."""
