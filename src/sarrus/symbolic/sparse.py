@@ -68,7 +68,9 @@ def saddle_order(pattern: Iterable[tuple[int, int]], n: int, m: int, samples: li
     return minimum_degree(pattern, n + m, may_go)
 
 
-_SUPPORT = 0.02  # smallest pivot, relative to the row's reference, with which a row is eliminated early
+# Smallest pivot, relative to the row's squared reference, with which a row is eliminated early. Smaller ones save
+# little (nothing on single loops, 10 % on a chain of 40) and leave the fast path untrusted more often.
+_SUPPORT = 0.1
 
 
 @dataclass(frozen=True)
