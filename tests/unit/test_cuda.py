@@ -16,8 +16,9 @@ extern "C" __global__ void accelerate_all(long count, const real *t, const real 
                                           sr_report *reports) {
   long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
   if (i >= count) return;
-  sr_accelerate(t + i, q + i * SR_NQ, v + i * SR_NV, u + i * SR_NU, f + i * SR_NV, p, active, rowdata, &options,
-                work + i * (SR_NV * SR_K + SR_K * SR_K), vdot + i * SR_NV, lam + i * SR_M, reports + i);
+  const sr_setup setup = {p, active, rowdata, options, work + i * SR_WORK};
+  sr_accelerate(t + i, q + i * SR_NQ, v + i * SR_NV, u + i * SR_NU, f + i * SR_NV, &setup,
+                vdot + i * SR_NV, lam + i * SR_M, reports + i);
 }
 """
 

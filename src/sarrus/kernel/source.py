@@ -12,6 +12,7 @@ from sarrus.symbolic.terms import Terms
 
 _STAGES = {
     "terms": (["t", "q", "v", "u", "f", "p", "on"], ["mass", "jac", "b", "gamma"]),
+    "place": (["t", "q", "p", "on"], ["mass", "jac", "phi", "a"]),
     "fast": (["mass", "jac", "b", "gamma", "on", "reference"], ["vdot", "lam", "pivots", "inertia"]),
     "factor": (["mass", "jac", "b"], ["lower", "dinv", "y", "z"]),
     "finish": (["lower", "x"], ["vdot"]),
@@ -37,7 +38,15 @@ def machine_source(terms: Terms, stages: Stages, fast: ca.Function) -> str:
     parts.append(_table("sr_kept", stages.kept))
     parts.append(_table("sr_y_row", [k for k, _ in stages.y_index]))
     parts.append(_table("sr_y_col", [i for _, i in stages.y_index]))
-    functions = {"terms": stages.terms, "fast": fast, "factor": stages.factor, "finish": stages.finish}
+    parts.append(_table("sr_a_row", [i for i, _ in stages.jac_index]))
+    parts.append(_table("sr_a_col", [k for _, k in stages.jac_index]))
+    functions = {
+        "terms": stages.terms,
+        "place": stages.place,
+        "fast": fast,
+        "factor": stages.factor,
+        "finish": stages.finish,
+    }
     parts += [c_function(functions[name], *arguments) for name, arguments in _STAGES.items()]
     parts += ['#include "sarrus_solve.h"', "#ifndef __CUDACC__", '#include "sarrus_host.h"', "#endif", ""]
     return "\n".join(parts)

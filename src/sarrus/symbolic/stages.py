@@ -1,6 +1,7 @@
 """The constrained acceleration in stages, each a function whose code is generated without a loop.
 
     terms    M, A, b = B u + f - h, γ (only their nonzero entries); rows of inactive groups are set to zero
+    place    M, A, Φ, a at a configuration, for corrections of position and velocity
     fast     [[M, Aᵀ], [A, -inactive]] (v̇, -λ) = (b, γ) by static sparse LDLᵀ, with the pivots of the rows
 
 `fast` is right while no row's pivot is small against the row's fixed reference. Otherwise, in the mass metric of
@@ -30,6 +31,7 @@ class Stages:
 
     Attributes:
         terms: (t, q, v, u, f, p, active) -> (mass, jac, b, gamma).
+        place: (t, q, p, active) -> (mass, jac, phi, a).
         factor: (mass, jac, b) -> (lower, dinv, y, z).
         finish: (lower, x) -> vdot.
         kept: indices of the rows that are not structurally zero; all row vectors above have this length.
@@ -39,6 +41,7 @@ class Stages:
     """
 
     terms: ca.Function
+    place: ca.Function
     factor: ca.Function
     finish: ca.Function
     kept: tuple[int, ...]
@@ -64,16 +67,17 @@ def build_stages(terms: Terms) -> Stages:
     mass = {(i, j): value for (i, j), value in sorted(entries(terms.M).items()) if i >= j}
     u, f, active = SX.sym("u", nu), SX.sym("f", n), SX.sym("on", len(kept))
     b = terms.B @ u + f - terms.h if nu else f - terms.h
-    outputs = [
-        _column(list(mass.values())),
-        _column([active[i] * value for (i, _), value in jac.items()]),
-        ca.densify(b),
-        _column([active[i] * terms.gamma[row] for i, row in enumerate(kept)]),
-    ]
-    first = Function("sr_terms", [terms.t, terms.q, terms.v, u, f, terms.p, active], ca.cse(outputs))
+    metric = [_column(list(mass.values())), _column([active[i] * value for (i, _), value in jac.items()])]
+    phi, a, gamma = (
+        _column([active[i] * x[row] for i, row in enumerate(kept)]) for x in (terms.phi, terms.a, terms.gamma)
+    )
+    first = Function(
+        "sr_terms", [terms.t, terms.q, terms.v, u, f, terms.p, active], ca.cse([*metric, ca.densify(b), gamma])
+    )
+    place = Function("sr_place", [terms.t, terms.q, terms.p, active], ca.cse([*metric, phi, a]))
     symbols = _Symbols(n, len(kept), tuple(mass), tuple(jac))
     factor, finish, y_index = _slow(symbols)
-    return Stages(first, factor, finish, kept, tuple(mass), tuple(jac), y_index)
+    return Stages(first, place, factor, finish, kept, tuple(mass), tuple(jac), y_index)
 
 
 class _Symbols:

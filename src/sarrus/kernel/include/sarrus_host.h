@@ -1,4 +1,4 @@
-/* Entry point of the shared library: arrays of states, one after the other, no memory of earlier calls. */
+/* Entry points of the shared library. Arrays of states go one after the other, with no memory of earlier calls. */
 #ifndef SARRUS_HOST_H
 #define SARRUS_HOST_H
 
@@ -16,18 +16,32 @@ typedef struct {
 } sr_call;
 
 SR_EXPORT void sarrus_accelerate(const sr_call *c) {
-  const sr_options options = {c->tolerance, c->fast_pivot, (int)c->mode};
   real kept[SR_DIM(SR_K)];
   for (int i = 0; i < SR_K; i++) kept[i] = c->active[sr_kept[i]];
+  const sr_setup setup = {c->p, kept, c->rowdata, {c->tolerance, c->fast_pivot, c->mode, -1}, c->work};
   for (long i = 0; i < c->count; i++) {
     const real *in[5];
     for (int k = 0; k < 5; k++) in[k] = c->in[k] + i * c->stride[k];
     sr_report r;
-    sr_accelerate(in[0], in[1], in[2], in[3], in[4], c->p, kept, c->rowdata, &options, c->work,
-                  c->vdot + i * SR_NV, c->lam + i * SR_M, &r);
+    sr_accelerate(in[0], in[1], in[2], in[3], in[4], &setup, c->vdot + i * SR_NV, c->lam + i * SR_M, &r);
     real *out = c->report + 5 * i;
     out[0] = r.rank, out[1] = r.path, out[2] = r.accepted, out[3] = r.rejected, out[4] = r.inertia;
   }
+}
+
+/* what the integrators call, one state at a time (sarrus_motion.h takes their addresses) */
+SR_EXPORT void sarrus_state(const real *t, const real *q, const real *v, const real *u, const real *f,
+                            const sr_setup *s, real *vdot, real *lam, sr_report *report) {
+  sr_accelerate(t, q, v, u, f, s, vdot, lam, report);
+}
+
+SR_EXPORT void sarrus_correct(const real *t, const real *q, const real *v, const sr_setup *s, real *phi, real *rate,
+                              real *dq, real *dv, sr_report *report) {
+  sr_correct(t, q, v, s, phi, rate, dq, dv, report);
+}
+
+SR_EXPORT void sarrus_select(const real *t, const real *q, const sr_setup *s, real *chosen, sr_report *report) {
+  sr_select(t, q, s, chosen, report);
 }
 
 #endif

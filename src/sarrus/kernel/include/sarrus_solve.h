@@ -16,8 +16,16 @@
 typedef struct {
   real tolerance;   /* directions with a singular value below this are dropped */
   real fast_pivot;  /* smallest pivot, relative to the reference, at which the fast path is trusted */
-  int mode;         /* 0: fast path if it can be trusted, 1: always rank-revealing */
+  long mode;        /* 0: fast path if it can be trusted, 1: always rank-revealing */
+  long max_rank;    /* at most so many directions are kept, the strongest; negative: no limit */
 } sr_options;
+
+/* what does not change from state to state; work: the caller's, SR_WORK numbers for each thread */
+typedef struct {
+  const real *p, *active, *rowdata; /* active: one flag for each kept row; rowdata: SR_K squared norms, inverses, scales */
+  sr_options options;
+  real *work;
+} sr_setup;
 
 /* what the solve decided; never hidden from the caller */
 typedef struct {
@@ -79,13 +87,14 @@ SR_FN real sr_reflector(real *v, int n, real *head) {
 
 /* lambda and x = D^-1 (z + Y lambda) by pivoted QR and complete orthogonal decomposition */
 SR_FN void sr_robust(const real *SR_RESTRICT dinv, const real *SR_RESTRICT y, const real *SR_RESTRICT z,
-                     const real *SR_RESTRICT gamma, const real *SR_RESTRICT scale, real tol, real *SR_RESTRICT work,
-                     real *SR_RESTRICT lam, real *SR_RESTRICT x, sr_report *report) {
+                     const real *SR_RESTRICT gamma, const real *SR_RESTRICT scale, const sr_options *options,
+                     real *SR_RESTRICT work, real *SR_RESTRICT lam, real *SR_RESTRICT x, int *order,
+                     sr_report *report) {
   enum { n = SR_NV, m = SR_K };
+  const real tol = options->tolerance;
   real *Y = work, *R = work + n * m; /* the two large arrays; the caller's, so that no stack overflows */
   real root[SR_DIM(n)], c[SR_DIM(n)], g[SR_DIM(m)], mu[SR_DIM(m)], beta[SR_DIM(m)];
   real diagonal[SR_DIM(m)], zeta[SR_DIM(m)];
-  int order[SR_DIM(m)];
   for (int k = 0; k < n; k++) root[k] = SR_MATH(sqrt)(dinv[k]);
   for (int k = 0; k < n; k++) c[k] = root[k] * z[k];
   for (int i = 0; i < n * m; i++) Y[i] = 0;
@@ -94,6 +103,7 @@ SR_FN void sr_robust(const real *SR_RESTRICT dinv, const real *SR_RESTRICT y, co
 
   /* Householder QR, largest remaining column first; c becomes Q'z. Below the diagonal: the reflectors. */
   int r = 0, steps = 0, limit = n < m ? n : m;
+  if (options->max_rank >= 0 && options->max_rank < limit) limit = (int)options->max_rank;
   real rest = 0;
   for (; r <= limit; r++) {
     int best = -1;
@@ -202,23 +212,21 @@ SR_FN void sr_robust(const real *SR_RESTRICT dinv, const real *SR_RESTRICT y, co
 /* numbers of work space that one state needs */
 #define SR_WORK (SR_NV * SR_K + SR_K * SR_K)
 
-/* acceleration and multipliers of one state; rowdata holds SR_K squared norms, their inverses, and scales */
-SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real *u, const real *f, const real *p,
-                         const real *active, const real *rowdata, const sr_options *options, real *work, real *vdot,
-                         real *lam, sr_report *report) {
-  real mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], b[SR_DIM(SR_NV)], gamma[SR_DIM(SR_K)];
-  real mu[SR_DIM(SR_K)], pivots[SR_DIM(SR_K)], inertia[SR_DIM(SR_NV)];
-  sr_terms(t, q, v, u, f, p, active, mass, jac, b, gamma);
-  int trusted = options->mode == 0;
+/* x and mu of [[M, A'], [A, 0]] (x, -mu) = (b, gamma): smallest |mu| where rows depend. Order: rows by strength, filled on
+   the rank-revealing path only. */
+SR_FN void sr_constrained(const real *mass, const real *jac, const real *b, const real *gamma, const sr_setup *s,
+                          real *x, real *mu, int *order, sr_report *report) {
+  real pivots[SR_DIM(SR_K)], inertia[SR_DIM(SR_NV)];
+  int trusted = s->options.mode == 0;
   if (trusted) {
-    sr_fast(mass, jac, b, gamma, active, rowdata, vdot, mu, pivots, inertia);
+    sr_fast(mass, jac, b, gamma, s->active, s->rowdata, x, mu, pivots, inertia);
     real smallest = (real)INFINITY, rank = 0;
     for (int i = 0; i < SR_K; i++) {
-      real pivot = pivots[i] * rowdata[SR_K + i];
+      real pivot = pivots[i] * s->rowdata[SR_K + i];
       if (!(pivot >= smallest)) smallest = pivot; /* written so that a NaN is caught too */
-      rank += active[i];
+      rank += s->active[i];
     }
-    trusted = smallest >= options->fast_pivot;
+    trusted = smallest >= s->options.fast_pivot;
     report->rank = rank;
     report->path = 0;
     report->accepted = SR_K > 0 ? SR_MATH(sqrt)(smallest > 0 ? smallest : 0) : 0;
@@ -228,19 +236,63 @@ SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real
       if (!(inertia[k] >= report->inertia)) report->inertia = inertia[k];
   }
   if (!trusted) {
-    real lower[SR_DIM(SR_NL)], dinv[SR_DIM(SR_NV)], y[SR_DIM(SR_NY)], z[SR_DIM(SR_NV)], x[SR_DIM(SR_NV)];
+    real lower[SR_DIM(SR_NL)], dinv[SR_DIM(SR_NV)], y[SR_DIM(SR_NY)], z[SR_DIM(SR_NV)], w[SR_DIM(SR_NV)];
     sr_factor(mass, jac, b, lower, dinv, y, z);
     report->inertia = (real)INFINITY;
     for (int k = 0; k < SR_NV; k++)
       if (!(1 / dinv[k] >= report->inertia)) report->inertia = 1 / dinv[k];
-    sr_robust(dinv, y, z, gamma, rowdata + 2 * SR_K, options->tolerance, work, mu, x, report);
-    sr_finish(lower, x, vdot);
+    sr_robust(dinv, y, z, gamma, s->rowdata + 2 * SR_K, &s->options, s->work, mu, w, order, report);
+    sr_finish(lower, w, x);
   }
   real sum = 0; /* a NaN anywhere makes the report say that M is not usable */
-  for (int k = 0; k < SR_NV; k++) sum += vdot[k];
+  for (int k = 0; k < SR_NV; k++) sum += x[k];
   if (sum - sum != 0) report->inertia = (real)NAN;
+}
+
+/* acceleration and multipliers of one state */
+SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real *u, const real *f, const sr_setup *s,
+                         real *vdot, real *lam, sr_report *report) {
+  real mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], b[SR_DIM(SR_NV)], gamma[SR_DIM(SR_K)], mu[SR_DIM(SR_K)];
+  int order[SR_DIM(SR_K)];
+  sr_terms(t, q, v, u, f, s->p, s->active, mass, jac, b, gamma);
+  sr_constrained(mass, jac, b, gamma, s, vdot, mu, order, report);
   for (int i = 0; i < SR_M; i++) lam[i] = 0;
   for (int i = 0; i < SR_K; i++) lam[sr_kept[i]] = mu[i];
+}
+
+/* Residuals at a place, and the smallest moves in the mass metric that remove them to first order (sheet 2.7):
+     phi = Phi(q, t),  rate = A v - a,   A dq = -phi,  A dv = -rate.   dq and dv may be null; a row that is off counts as 0. */
+SR_FN void sr_correct(const real *t, const real *q, const real *v, const sr_setup *s, real *phi, real *rate, real *dq,
+                      real *dv, sr_report *report) {
+  real mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], a[SR_DIM(SR_K)], zero[SR_DIM(SR_NV)], mu[SR_DIM(SR_K)];
+  real wanted[SR_DIM(SR_K)];
+  int order[SR_DIM(SR_K)];
+  sr_place(t, q, s->p, s->active, mass, jac, phi, a);
+  for (int k = 0; k < SR_NV; k++) zero[k] = 0;
+  for (int i = 0; i < SR_K; i++) rate[i] = -a[i];
+  for (int e = 0; e < SR_NA; e++) rate[sr_a_row[e]] += jac[e] * v[sr_a_col[e]];
+  if (dq) {
+    for (int i = 0; i < SR_K; i++) wanted[i] = -phi[i];
+    sr_constrained(mass, jac, zero, wanted, s, dq, mu, order, report);
+  }
+  if (dv) {
+    for (int i = 0; i < SR_K; i++) wanted[i] = -rate[i];
+    sr_constrained(mass, jac, zero, wanted, s, dv, mu, order, report);
+  }
+}
+
+/* the rows that suffice at a place: flags of a set of independent rows, as well conditioned as the pivoting finds */
+SR_FN void sr_select(const real *t, const real *q, const sr_setup *s, real *chosen, sr_report *report) {
+  real mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], phi[SR_DIM(SR_K)], a[SR_DIM(SR_K)], zero[SR_DIM(SR_NV)];
+  real x[SR_DIM(SR_NV)], mu[SR_DIM(SR_K)];
+  int order[SR_DIM(SR_K)];
+  sr_setup robust = *s;
+  robust.options.mode = 1;
+  sr_place(t, q, s->p, s->active, mass, jac, phi, a);
+  for (int k = 0; k < SR_NV; k++) zero[k] = 0;
+  for (int i = 0; i < SR_K; i++) chosen[i] = 0;
+  sr_constrained(mass, jac, zero, a, &robust, x, mu, order, report);
+  for (int i = 0; i < (int)report->rank; i++) chosen[order[i]] = 1;
 }
 
 #endif

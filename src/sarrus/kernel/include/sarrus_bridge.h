@@ -1,0 +1,246 @@
+/* Across a singular position by analytic continuation.
+
+   Near a position where rows vanish or become dependent, the direction in which they push is lost in rounding, but along
+   the branch that the machine is on the motion itself is smooth. A bridge is one implicit collocation step over the whole
+   neighbourhood: accelerations are taken at nodes on both sides, each brought back to the constraints first, where the
+   rows carry well; nodes too near to the singular position are left out; a polynomial through the others gives the motion,
+   and the nodes follow it until nothing changes. Several rows may vanish at once, the branch may be curved, and it is
+   chosen by the velocity with which the machine arrives. */
+#ifndef SARRUS_BRIDGE_H
+#define SARRUS_BRIDGE_H
+
+/* Legendre polynomials P_0 ... P_{count-1} at x, and their integrals from -1 */
+SR_FN void sr_legendre(real x, int count, real *p, real *integral) {
+  real all[SR_TERMS_D + 2];
+  all[0] = 1, all[1] = x;
+  for (int j = 1; j <= count; j++) all[j + 1] = ((2 * j + 1) * x * all[j] - j * all[j - 1]) / (j + 1);
+  for (int j = 0; j < count; j++) {
+    p[j] = all[j];
+    integral[j] = j == 0 ? x + 1 : (all[j + 1] - all[j - 1]) / (2 * j + 1);
+  }
+}
+
+/* weighted least squares: coefficients = fit x values, by modified Gram-Schmidt on the Legendre columns */
+SR_FN void sr_fit(const real *x, const real *weight, int count, real fit[SR_TERMS_D][SR_NODES]) {
+  real column[SR_TERMS_D][SR_NODES], r[SR_TERMS_D][SR_TERMS_D], p[SR_TERMS_D], unused[SR_TERMS_D];
+  for (int k = 0; k < SR_NODES; k++) {
+    sr_legendre(x[k], count, p, unused);
+    for (int j = 0; j < count; j++) column[j][k] = p[j] * weight[k];
+  }
+  for (int j = 0; j < count; j++) {
+    for (int twice = 0; twice < 2; twice++)
+      for (int i = 0; i < j; i++) {
+        real dot = 0;
+        for (int k = 0; k < SR_NODES; k++) dot += column[i][k] * column[j][k];
+        r[i][j] = twice ? r[i][j] + dot : dot;
+        for (int k = 0; k < SR_NODES; k++) column[j][k] -= dot * column[i][k];
+      }
+    real length = 0;
+    for (int k = 0; k < SR_NODES; k++) length += column[j][k] * column[j][k];
+    r[j][j] = sqrt(length);
+    for (int k = 0; k < SR_NODES; k++) column[j][k] /= r[j][j];
+  }
+  for (int k = 0; k < SR_NODES; k++)
+    for (int j = count - 1; j >= 0; j--) {
+      real s = column[j][k] * weight[k];
+      for (int i = j + 1; i < count; i++) s -= r[j][i] * fit[i][k];
+      fit[j][k] = s / r[j][j];
+    }
+}
+
+/* (delta, v) of a bridge at x = -1 ... 1 */
+SR_FN void sr_bridge_at(const sr_dense *d, real x, real *y) {
+  real p[SR_TERMS_D], in[SR_TERMS_D];
+  sr_legendre(x, SR_TERMS_D, p, in);
+  for (int i = 0; i < SR_NV; i++) {
+    y[i] = 0, y[SR_NV + i] = d->y0[SR_NV + i];
+    for (int j = 0; j < SR_TERMS_A; j++) y[SR_NV + i] += d->h / 2 * d->ca[j][i] * in[j];
+    for (int j = 0; j < SR_TERMS_D; j++) y[i] += d->h / 2 * d->cd[j][i] * in[j];
+  }
+}
+
+SR_FN void sr_bridge_acceleration(const sr_dense *d, real x, real *a) {
+  real p[SR_TERMS_D], unused[SR_TERMS_D];
+  sr_legendre(x, SR_TERMS_A, p, unused);
+  for (int i = 0; i < SR_NV; i++) {
+    a[i] = 0;
+    for (int j = 0; j < SR_TERMS_A; j++) a[i] += d->ca[j][i] * p[j];
+  }
+}
+
+/* smallest singular value of the chosen rows at x, as exactly as it can be had */
+SR_FN real sr_bridge_support(sr_motion *m, const sr_dense *d, real x, sr_setup *setup) {
+  real y[SR_DIM(SR_NY2)], q[SR_DIM(SR_NQ)], phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)];
+  sr_report report;
+  const real t = d->t + (x + 1) / 2 * d->h;
+  sr_bridge_at(d, x, y);
+  sr_retract(d->q, y, q);
+  m->correct(&t, q, y + SR_NV, setup, phi, rate, dq, 0, &report);
+  return report.rank < m->rank ? 0 : report.accepted;
+}
+
+/* One sweep: node states from the polynomial, accelerations at them, new polynomial. support: of each node; weight: those
+   used. Returns 0 or why it failed; moved: largest correction that a used node needed, in tolerances. */
+SR_FN int sr_bridge_sweep(sr_motion *m, sr_dense *d, const real *x, sr_setup *setup, real *support, real *weight,
+                          real fit_d[SR_TERMS_D][SR_NODES], const real *w, real *moved) {
+  real a[SR_NODES][SR_DIM(SR_NV)], rate[SR_DIM(SR_NV)], fit[SR_TERMS_D][SR_NODES], best = 0;
+  *moved = 0;
+  for (int k = 0; k < SR_NODES; k++) {
+    real y[SR_DIM(SR_NY2)], q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], before[SR_DIM(SR_NQ)], lam[SR_DIM(SR_M)];
+    const real t = d->t + (x[k] + 1) / 2 * d->h;
+    sr_bridge_at(d, x[k], y);
+    sr_retract(d->q, y, q);
+    for (int i = 0; i < SR_NQ; i++) before[i] = q[i];
+    for (int i = 0; i < SR_NV; i++) v[i] = y[SR_NV + i];
+    if (weight[k] > 0) sr_project(m, t, setup, q, v);
+    support[k] = sr_acceleration(m, t, q, v, setup, a[k], lam);
+    if (support[k] < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
+    if (support[k] > best) best = support[k];
+    if (weight[k] > 0)
+      for (int i = 0; i < SR_PLAIN; i++) {
+        const real size = fabs(q[sr_plain_q[i]] - before[sr_plain_q[i]]) * w[sr_plain_v[i]];
+        if (size > *moved) *moved = size;
+      }
+  }
+  int used = 0;
+  for (int k = 0; k < SR_NODES; k++) used += (weight[k] = support[k] > 0.02 * best && support[k] > 1e-9) != 0;
+  if (used < SR_TERMS_A + 1) /* the machine stays in the singular set: its own, smaller rank is the right one */
+    for (int k = 0; k < SR_NODES; k++) weight[k] = 1;
+  sr_fit(x, weight, SR_TERMS_A, fit);
+  for (int j = 0; j < SR_TERMS_A; j++)
+    for (int i = 0; i < SR_NV; i++) {
+      d->ca[j][i] = 0;
+      for (int k = 0; k < SR_NODES; k++) d->ca[j][i] += fit[j][k] * a[k][i];
+    }
+  real next[SR_TERMS_D][SR_DIM(SR_NV)];
+  for (int j = 0; j < SR_TERMS_D; j++)
+    for (int i = 0; i < SR_NV; i++) next[j][i] = 0;
+  for (int k = 0; k < SR_NODES; k++) {
+    real y[SR_DIM(SR_NY2)];
+    sr_bridge_at(d, x[k], y);
+    sr_rate(y, y + SR_NV, rate);
+    for (int j = 0; j < SR_TERMS_D; j++)
+      for (int i = 0; i < SR_NV; i++) next[j][i] += fit_d[j][k] * rate[i];
+  }
+  for (int j = 0; j < SR_TERMS_D; j++)
+    for (int i = 0; i < SR_NV; i++) d->cd[j][i] = next[j][i];
+  return 0;
+}
+
+/* where along the bridge the rows carry least, by golden section between the neighbours of the weakest node */
+SR_FN real sr_bridge_closest(sr_motion *m, const sr_dense *d, const real *x, const real *support, sr_setup *setup,
+                             real *sigma) {
+  int weakest = 0;
+  for (int k = 1; k < SR_NODES; k++)
+    if (support[k] < support[weakest]) weakest = k;
+  real low = weakest > 0 ? x[weakest - 1] : -1, high = weakest < SR_NODES - 1 ? x[weakest + 1] : 1;
+  const real g = 0.6180339887498949;
+  real b = high - g * (high - low), c = low + g * (high - low);
+  real fb = sr_bridge_support(m, d, b, setup), fc = sr_bridge_support(m, d, c, setup);
+  for (int pass = 0; pass < 60 && high - low > 1e-14; pass++) {
+    if (fb < fc) {
+      high = c, c = b, fc = fb, b = high - g * (high - low);
+      fb = sr_bridge_support(m, d, b, setup);
+    } else {
+      low = b, b = c, fb = fc, c = low + g * (high - low);
+      fc = sr_bridge_support(m, d, c, setup);
+    }
+  }
+  *sigma = fb < fc ? fb : fc;
+  return fb < fc ? b : c;
+}
+
+/* iterate sweeps over an interval of length d->h; 0 when they have settled, else why not (SR_GO_ON: try a shorter one) */
+SR_FN int sr_bridge_solve(sr_motion *m, sr_dense *d, const real *x, sr_setup *setup, real *support, real *error) {
+  real weight[SR_NODES], ones[SR_NODES], fit_d[SR_TERMS_D][SR_NODES], w[SR_DIM(SR_NY2)], last[SR_DIM(SR_NY2)];
+  real y[SR_DIM(SR_NY2)], moved = 0, change = 0, before = 1e300;
+  int worse = 0;
+  for (int k = 0; k < SR_NODES; k++) weight[k] = ones[k] = 1;
+  sr_fit(x, ones, SR_TERMS_D, fit_d);
+  sr_bridge_at(d, 1, last);
+  for (int sweep = 0; sweep < 40; sweep++) {
+    sr_weights(m, m->v, last + SR_NV, w);
+    const int failed = sr_bridge_sweep(m, d, x, setup, support, weight, fit_d, w, &moved);
+    if (failed == SR_CALL_FAILED) return failed;
+    if (failed) return -1;
+    sr_bridge_at(d, 1, y);
+    real difference[SR_DIM(SR_NY2)];
+    for (int i = 0; i < SR_NY2; i++) difference[i] = y[i] - last[i], last[i] = y[i];
+    change = sr_norm(difference, w);
+    if (!(change < 1e12)) return -1;
+    if (change < 1e-3) break;
+    worse = change > 0.7 * before ? worse + 1 : 0;
+    if (worse > 4) break; /* rounding, or no contraction */
+    before = change;
+  }
+  real tail[SR_DIM(SR_NY2)];
+  for (int i = 0; i < SR_NV; i++) {
+    const real c = fabs(d->ca[SR_TERMS_A - 1][i]) + fabs(d->ca[SR_TERMS_A - 2][i]);
+    tail[SR_NV + i] = d->h / 2 * c / (2 * SR_TERMS_A - 3);
+    tail[i] = d->h / 2 * (fabs(d->cd[SR_TERMS_D - 1][i]) + fabs(d->cd[SR_TERMS_D - 2][i])) / (2 * SR_TERMS_D - 3);
+  }
+  *error = sr_norm(tail, w);
+  if (change > 0.3) *error += change;
+  if (moved > 30) *error += moved; /* the polynomial left the branch that the nodes are on */
+  return 0;
+}
+
+/* a first guess: the acceleration now, going on as it has been changing */
+SR_FN void sr_bridge_start(const sr_motion *m, sr_dense *d, real h) {
+  d->kind = SR_BRIDGED, d->t = m->t, d->h = h;
+  for (int i = 0; i < SR_NQ; i++) d->q[i] = m->q[i];
+  for (int j = 0; j < SR_TERMS_A; j++)
+    for (int i = 0; i < SR_NV; i++) d->ca[j][i] = 0;
+  for (int j = 0; j < SR_TERMS_D; j++)
+    for (int i = 0; i < SR_NV; i++) d->cd[j][i] = 0;
+  for (int i = 0; i < SR_NV; i++) {
+    const real slope = m->has_old ? (m->a[i] - m->a_old[i]) / m->h_old : 0;
+    d->y0[i] = 0, d->y0[SR_NV + i] = m->v[i];
+    d->ca[0][i] = m->a[i] + slope * h / 2, d->ca[1][i] = slope * h / 2;
+    d->cd[0][i] = m->v[i] + m->a[i] * h / 2, d->cd[1][i] = m->a[i] * h / 2;
+  }
+}
+
+/* Bridge an interval of about h. On success d holds the motion, (q, v) its end, *where (-1 ... 1) and *sigma the place
+   where the rows carry least and how much, *around the most that they carry. */
+SR_FN int sr_bridge(sr_motion *m, real h, sr_dense *d, real *q, real *v, real *where, real *sigma, real *around) {
+  real x[SR_NODES], support[SR_NODES], y[SR_DIM(SR_NY2)], error = 0;
+  sr_setup setup = m->setup, exact = m->setup;
+  setup.options.fast_pivot = m->pivot;
+  setup.options.tolerance = exact.options.tolerance = 1e-13;
+  setup.options.max_rank = exact.options.max_rank = m->rank;
+  exact.options.mode = 1;
+  for (int k = 0; k < SR_NODES; k++) x[k] = -cos(3.14159265358979323846 * (2 * k + 1) / (2 * SR_NODES));
+  const real least = h * 1e-6;
+  int longer = 0;
+  for (int attempt = 0; attempt < 40 && h > least; attempt++) {
+    if (m->t + h > m->t_end) h = m->t_end - m->t;
+    sr_bridge_start(m, d, h);
+    const int failed = sr_bridge_solve(m, d, x, &setup, support, &error);
+    if (failed == SR_CALL_FAILED) return failed;
+    if (failed || !(error <= 1)) {
+      const real shrink = failed || !(error < 1e10) ? 0.35 : 0.9 * pow(error, -1.0 / SR_TERMS_A);
+      h *= shrink < 0.25 ? 0.25 : (shrink > 0.8 ? 0.8 : shrink);
+      continue;
+    }
+    *around = 0;
+    for (int k = 0; k < SR_NODES; k++)
+      if (support[k] > *around) *around = support[k];
+    *where = sr_bridge_closest(m, d, x, support, &exact, sigma);
+    /* a singular position at the very end belongs to a longer bridge, or to the next one */
+    const int at_end = *where > 0.8 && *sigma < 0.05 * *around && m->t + h < m->t_end;
+    if (at_end && longer < 6) {
+      h *= longer < 3 ? 1.4 : 0.4;
+      longer++;
+      continue;
+    }
+    sr_bridge_at(d, 1, y);
+    sr_retract(m->q, y, q);
+    for (int i = 0; i < SR_NV; i++) v[i] = y[SR_NV + i];
+    m->bridges++;
+    return 0;
+  }
+  return SR_TOO_SMALL;
+}
+
+#endif

@@ -1,0 +1,394 @@
+/* One accepted step after another: step size, singular positions, drift, outputs and events. */
+#ifndef SARRUS_RUN_H
+#define SARRUS_RUN_H
+
+/* below this part of the most that the rows ever carried, a position counts as nearly singular */
+#define SR_NEAR 0.03
+
+SR_FN int sr_is_fixed(const sr_motion *m) { return m->method >= SR_RK4; }
+
+/* acceleration and support at the current state, after any change there */
+SR_FN int sr_refresh(sr_motion *m) {
+  real lam[SR_DIM(SR_M)];
+  m->s = sr_acceleration(m, m->t, m->q, m->v, &m->setup, m->a, lam);
+  if (m->s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
+  if (m->s > m->s_ref && m->s < 1e300) m->s_ref = m->s;
+  m->has_old = 0;
+  return 0;
+}
+
+/* a first step after Hairer, Norsett & Wanner II.4, in units of the error weights */
+SR_FN int sr_first_step(sr_motion *m) {
+  real w[SR_DIM(SR_NY2)], y[SR_DIM(SR_NY2)], f[SR_DIM(SR_NY2)], size[SR_DIM(SR_NY2)];
+  sr_weights(m, m->v, m->v, w);
+  for (int i = 0; i < SR_NV; i++) {
+    f[i] = m->v[i], f[SR_NV + i] = m->a[i];
+    size[i] = m->scale[i], size[SR_NV + i] = m->scale[i] * m->rate_scale;
+  }
+  const real d0 = sr_norm(size, w), d1 = sr_norm(f, w), order = m->method == SR_DOP853 ? 8 : 5;
+  real h = d1 > 1e-10 * d0 ? 0.01 * d0 / d1 : 1e-6 * (m->t_end - m->t);
+  if (h > m->max_step) h = m->max_step;
+  if (h > m->t_end - m->t) h = m->t_end - m->t;
+  for (int i = 0; i < SR_NV; i++) y[i] = h * f[i], y[SR_NV + i] = m->v[i] + h * f[SR_NV + i];
+  if (sr_slope(m, m->t + h, y, size) < 0) return m->failed ? SR_CALL_FAILED : (m->h = h * 1e-3, 0);
+  for (int i = 0; i < SR_NY2; i++) size[i] = (size[i] - f[i]) / h;
+  const real d2 = sr_norm(size, w), most = d1 > d2 ? d1 : d2;
+  const real h1 = most > 0 ? pow(0.01 / most, 1 / order) : h;
+  m->h = 100 * h < h1 ? 100 * h : h1;
+  if (m->h < h * 1e-3) m->h = h * 1e-3;
+  return 0;
+}
+
+SR_FN int sr_sample(sr_motion *m) {
+  if (!m->law || m->sample <= 0 || m->t < m->next_sample - 1e-9 * m->sample) return 0;
+  if (m->law(&m->t, m->q, m->v, m->setup.p, m->u)) {
+    m->failed = 1;
+    return SR_CALL_FAILED;
+  }
+  m->next_sample += m->sample;
+  return sr_refresh(m);
+}
+
+SR_FN int sr_start(sr_motion *m) {
+  m->setup.active = m->chosen;
+  sr_choose(m);
+  int code = sr_refresh(m);
+  if (!code) code = sr_sample(m);
+  if (code) return code;
+  sr_pace(m, m->v);
+  for (int i = 0; i < SR_NV; i++) { /* at rest: the pace that the acceleration sets */
+    const real rate = sqrt(fabs(m->a[i]) / m->scale[i]);
+    if (rate > m->rate_scale && m->steps == 0) m->rate_scale = rate;
+  }
+  if (!(m->rate_scale > 0)) m->rate_scale = 1 / (m->t_end - m->t);
+  if (!sr_is_fixed(m) && !(m->h > 0)) code = sr_first_step(m);
+  if (code) return code;
+  if (m->guards && sr_guards(m, m->t, m->q, m->v, m->fresh)) return SR_CALL_FAILED;
+  for (long k = 0; k < m->guards; k++) /* a guard left on its root keeps the sign with which it got there */
+    if (!m->keep[k] || fabs(m->fresh[k]) > 1e-9) m->g[k] = m->fresh[k];
+  m->err_old = 1e-4;
+  m->started = 1;
+  m->dense.t = m->t, m->dense.h = 1;
+  if (m->every && m->mark) sr_row(m, m->t, m->q, m->v, m->a);
+  if (!m->every)
+    while (m->next_time < m->time_count && m->times[m->next_time] <= m->t && m->row_count < m->row_room) {
+      if (m->times[m->next_time++] == m->t) sr_row(m, m->t, m->q, m->v, m->a);
+    }
+  m->mark = 0;
+  return 0;
+}
+
+/* the end of a step: back to the constraints, its acceleration and support; 0, or why it cannot be the end */
+SR_FN int sr_arrive(sr_motion *m, real t, const real *delta, const real *v_raw, real *q, real *v, real *a, real *s) {
+  real lam[SR_DIM(SR_M)];
+  sr_retract(m->q, delta, q);
+  for (int i = 0; i < SR_NV; i++) v[i] = v_raw[i];
+  if (!(sr_project(m, t, &m->setup, q, v) <= m->drift)) return SR_LOST;
+  *s = sr_acceleration(m, t, q, v, &m->setup, a, lam);
+  if (*s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
+  return 0;
+}
+
+SR_FN void sr_accept(sr_motion *m, real h, const real *q, const real *v, const real *a, real s) {
+  for (int i = 0; i < SR_NV; i++) m->a_old[i] = m->a[i], m->v[i] = v[i], m->a[i] = a[i];
+  for (int i = 0; i < SR_NQ; i++) m->q[i] = q[i];
+  m->t += h;
+  m->h_old = h, m->has_old = 1, m->s_old = m->s, m->s = s;
+  if (s > m->s_ref && s < 1e300) m->s_ref = s;
+  if (h < m->smallest) m->smallest = h;
+  if (h > m->longest) m->longest = h;
+  sr_pace(m, v);
+  m->steps++;
+}
+
+SR_FN void sr_note(sr_motion *m, real t, real sigma, real around, real dwell, real miss, const real *q, const real *v) {
+  if (m->crossing_count > 0 && fabs(m->crossings[m->crossing_count - 1].t - t) <= 1e-3 * m->h_old && dwell == 0) return;
+  if (m->crossing_count >= m->crossing_room) return;
+  sr_crossing *c = m->crossings + m->crossing_count++;
+  c->t = t, c->sigma = sigma, c->around = around, c->dwell = dwell, c->miss = miss;
+  for (int i = 0; i < SR_NQ; i++) c->q[i] = q[i];
+  for (int i = 0; i < SR_NV; i++) c->v[i] = v[i];
+}
+
+/* one bridge of about h in place of a step */
+SR_FN int sr_bridge_step(sr_motion *m, real h, real limit) {
+  real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], s, where = 0, sigma = 0, around = 1, y[SR_DIM(SR_NY2)];
+  const real end = m->t_end;
+  m->t_end = limit;
+  int code = sr_bridge(m, h, &m->dense, q, v, &where, &sigma, &around);
+  m->t_end = end;
+  if (code) return code;
+  const real length = m->dense.h, t0 = m->t;
+  const real t_at = t0 + (where + 1) / 2 * length;
+  const int passed = sigma < 1e-3 * around;
+  sr_bridge_at(&m->dense, 1, y);
+  code = sr_arrive(m, t0 + length, y, y + SR_NV, q, v, a, &s);
+  if (code == SR_CALL_FAILED || code == SR_NOT_FINITE) return code;
+  sr_accept(m, length, q, v, a, s);
+  if (t0 + length >= limit) m->t = limit;
+  if (m->dependent) { /* other rows may carry better on this side */
+    sr_choose(m);
+    code = sr_refresh(m);
+    if (code) return code;
+  }
+  if (passed) {
+    sr_bridge_at(&m->dense, where, y);
+    sr_retract(m->dense.q, y, q);
+    const int own_start = where < -1 + 1e-6;
+    if (m->crossing == SR_STOP && !own_start) {
+      for (int i = 0; i < SR_NQ; i++) m->q[i] = q[i];
+      for (int i = 0; i < SR_NV; i++) m->v[i] = y[SR_NV + i];
+      sr_bridge_acceleration(&m->dense, where, m->a);
+      m->t = t_at;
+    }
+    sr_note(m, t_at, sigma, around, 0, 0, q, y + SR_NV);
+    if (m->crossing == SR_STOP && !own_start) return SR_CROSSED;
+  }
+  return 0;
+}
+
+/* "release" (sheet 8 of the first paper): inside the window the weak directions are dropped, outside they are taken up again */
+SR_FN int sr_release(sr_motion *m) {
+  sr_setup full = m->setup;
+  sr_report report;
+  real phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)], miss = 0;
+  full.options.mode = 1, full.options.tolerance = 1e-13, full.options.max_rank = m->rank;
+  m->correct(&m->t, m->q, m->v, &full, phi, rate, dq, 0, &report);
+  const real support = report.rank < m->rank ? 0 : report.accepted;
+  if (!m->released && support < m->window * m->s_ref) {
+    m->setup.options.mode = 1;
+    m->setup.options.tolerance = m->window * m->s_ref;
+    m->correct(&m->t, m->q, m->v, &m->setup, phi, rate, dq, 0, &report);
+    m->setup.options.max_rank = (long)report.rank;
+    m->setup.options.tolerance = 1e-13;
+    m->released = 1;
+    sr_note(m, m->t, support, m->s_ref, 1e-300, 0, m->q, m->v);
+    return sr_refresh(m);
+  }
+  if (m->released && support > 2 * m->window * m->s_ref) {
+    m->setup.options = m->regular;
+    m->released = 0;
+    for (int i = 0; i < SR_K; i++) {
+      const real size = fabs(rate[i]) / m->unit[i] / m->rate_scale;
+      if (size > miss) miss = size;
+    }
+    sr_crossing *c = m->crossings + m->crossing_count - 1;
+    if (m->crossing_count > 0) c->dwell = m->t - c->t, c->miss = miss, c->t += c->dwell / 2;
+    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= m->drift)) return SR_LOST;
+    return sr_refresh(m);
+  }
+  return 0;
+}
+
+/* how far to step: the controller's length, the user's, the next sample, the end */
+SR_FN real sr_length(const sr_motion *m, real left) {
+  real h = sr_is_fixed(m) ? m->fixed : (m->h < m->max_step ? m->h : m->max_step);
+  if (m->crossing == SR_RELEASE && m->has_old && m->s < 20 * m->window * m->s_ref) {
+    const real slope = fabs(m->s - m->s_old) / m->h_old, most = slope > 0 ? 0.5 * m->window * m->s_ref / slope : h;
+    if (!m->released && h > most) h = most;
+    if (m->released && h > m->h_old) h = m->h_old; /* what is dropped has no support to measure: keep the pace */
+  }
+  return h * (sr_is_fixed(m) ? 1 + 1e-9 : 1.01) >= left ? left : h;
+}
+
+/* the time a bridge should take: well past the place where the support, going on as it does, would vanish */
+SR_FN real sr_span(const sr_motion *m, real h) {
+  real span = sr_is_fixed(m) ? 4 * h : h;
+  if (m->has_old && m->s < m->s_old) {
+    const real reach = 2.2 * m->s * m->h_old / (m->s_old - m->s);
+    const real most = sr_is_fixed(m) ? 400 * h : 3 * h;
+    if (reach > span) span = reach < most ? reach : most;
+  }
+  return span;
+}
+
+SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
+  sr_begin(m, x);
+  switch (m->method) {
+    case SR_DOP853: return sr_step_dop853(m, h, x);
+    case SR_DOPRI5: return sr_step_dopri5(m, h, x);
+    case SR_RADAU: return sr_step_radau(m, h, x);
+    case SR_RK4: return sr_step_rk4(m, h, x);
+    case SR_EULER: return sr_step_euler(m, h, x);
+    default: return sr_step_variational(m, h, x);
+  }
+}
+
+/* the motion inside the step just made, for outputs and events */
+SR_FN int sr_remember(sr_motion *m, real h, sr_trial *x, const real *a1) {
+  sr_dense *d = &m->dense;
+  d->t = m->t, d->h = h;
+  for (int i = 0; i < SR_NQ; i++) d->q[i] = m->q[i];
+  for (int i = 0; i < SR_NY2; i++) d->y0[i] = x->y0[i], d->y1[i] = x->y1[i], d->f0[i] = x->k[0][i];
+  sr_rate(x->y1, x->y1 + SR_NV, d->f1);
+  for (int i = 0; i < SR_NV; i++) d->f1[SR_NV + i] = a1[i];
+  if (m->method == SR_DOP853) {
+    d->kind = SR_EIGHT;
+    return sr_dense_dop853(m, h, x, d->f1, d);
+  }
+  d->kind = SR_HERMITE;
+  sr_bend(d, d->more[0]);
+  return 0;
+}
+
+/* does anybody want to know what happens inside the step that ends at t? */
+SR_FN int sr_is_watched(const sr_motion *m, real t) {
+  return m->guards > 0 || (!m->every && m->next_time < m->time_count && m->times[m->next_time] < t);
+}
+
+/* step size after an error of `error` tolerances */
+SR_FN real sr_factor_of(const sr_motion *m, real error) {
+  const real order = m->method == SR_DOP853 ? 8 : (m->method == SR_RADAU ? 4 : 5), beta = 0.04;
+  const real e = error > 1e-10 ? error : 1e-10;
+  real f = 0.9 * pow(e, -(1 / order - 0.2 * beta)) * pow(m->err_old, beta);
+  if (error > 1) f = 0.9 * pow(e, -1 / order);
+  f = f > 5 ? 5 : (f < 0.2 ? 0.2 : f);
+  return m->rejected_last && f > 1 ? 1 : f;
+}
+
+SR_FN int sr_reject(sr_motion *m, real h, real factor, int why) {
+  m->rejected++;
+  m->rejected_last = 1;
+  m->h = h * factor;
+  const real floor = 1e-14 * (fabs(m->t) + m->s_floor);
+  if (sr_is_fixed(m) || m->h < floor) return why;
+  return 0;
+}
+
+/* one accepted step, without its outputs and events; *watched: the motion inside is in m->dense */
+SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
+  sr_trial x;
+  real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], s = 0;
+  const int guarded = SR_K > 0 && m->crossing != SR_RELEASE && m->rank > 0;
+  for (;;) {
+    const real left = limit - m->t, h = sr_length(m, left);
+    int bridge = guarded && m->s < SR_NEAR * m->s_ref, why = 0;
+    if (bridge && m->dependent && m->has_old) { /* perhaps only the choice of rows is weak */
+      sr_choose(m);
+      why = sr_refresh(m);
+      if (why) return why;
+      bridge = m->s < SR_NEAR * m->s_ref;
+    }
+    if (!bridge) {
+      why = sr_attempt(m, h, &x);
+      if (why == SR_CALL_FAILED) return why;
+      if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, x.y1 + SR_NV, q, v, a, &s);
+      if (why == SR_CALL_FAILED) return why;
+      const int fine = !why && x.error <= 1;
+      const real weakest = fine && s < x.weakest ? s : x.weakest, most = fine && s > m->s ? s : m->s;
+      bridge = guarded && weakest < 0.35 * most && weakest < 0.2 * m->s_ref;
+      if (!bridge && !fine) {
+        m->err_last = why ? 1e300 : x.error;
+        const real factor = why || !(x.error < 1e30) ? 0.25 : sr_factor_of(m, x.error);
+        const int stop = sr_reject(m, h, factor, why ? why : SR_TOO_SMALL);
+        if (stop) return stop;
+        continue;
+      }
+    }
+    if (bridge) {
+      const int code = sr_bridge_step(m, sr_span(m, h), limit);
+      *watched = 1;
+      if (code != SR_TOO_SMALL) {
+        if (m->dense.h < 0.3 * h) m->h = 2 * m->dense.h;
+        return code;
+      }
+      if (sr_is_fixed(m)) return code;
+      const int stop = sr_reject(m, h, 0.1, SR_TOO_SMALL);
+      if (stop) return stop;
+      continue;
+    }
+    *watched = sr_is_watched(m, m->t + h);
+    if (*watched && (why = sr_remember(m, h, &x, a))) return why;
+    if (!sr_is_fixed(m)) {
+      if (h >= m->h || h < left) m->h = h * sr_factor_of(m, x.error);
+      m->err_old = x.error > 1e-4 ? x.error : 1e-4;
+      m->rejected_last = 0;
+    }
+    sr_accept(m, h, q, v, a, s);
+    if (h == left) m->t = limit;
+    return 0;
+  }
+}
+
+/* the earliest event inside the step; when there is one the state is put there */
+SR_FN int sr_events(sr_motion *m) {
+  if (!m->guards) return 0;
+  enum { points = 4 };
+  real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], y[SR_DIM(SR_NY2)], first = 2, low = 0;
+  const real span = (m->t - m->dense.t) / m->dense.h; /* less than 1 after a stop at a singular position */
+  for (int point = 1; point <= points; point++) {
+    const real high = span * point / points;
+    if (point < points) {
+      sr_dense_at(&m->dense, high, y);
+      sr_retract(m->dense.q, y, q);
+      for (int i = 0; i < SR_NV; i++) v[i] = y[SR_NV + i];
+    }
+    if (sr_guards(m, m->dense.t + high * m->dense.h, point < points ? q : m->q, point < points ? v : m->v, m->fresh))
+      return SR_CALL_FAILED;
+    for (long k = 0; k < m->guards; k++) {
+      m->fired[k] = 0;
+      if (!sr_passes(m, (int)k, m->g[k], m->fresh[k])) continue;
+      const real at = sr_root(m, (int)k, low, high, m->g[k], m->fresh[k], m->scratch);
+      if (m->failed) return SR_CALL_FAILED;
+      if (at < first) first = at;
+      m->fired[k] = 1, m->scratch_at[k] = at;
+    }
+    if (first <= 1) break;
+    for (long k = 0; k < m->guards; k++)
+      if (m->fresh[k] != 0) m->g[k] = m->fresh[k];
+    low = high;
+  }
+  if (first > 1) return 0;
+  for (long k = 0; k < m->guards; k++) {
+    const int now = m->fired[k] && m->scratch_at[k] <= first + 1e-14;
+    m->fired[k] = now ? (m->g[k] < 0 ? 1 : -1) : 0;
+    m->keep[k] = now;
+    if (now) m->g[k] = -m->g[k];
+  }
+  sr_inside(m, first, q, v, a);
+  for (int i = 0; i < SR_NQ; i++) m->q[i] = q[i];
+  for (int i = 0; i < SR_NV; i++) m->v[i] = v[i], m->a[i] = a[i];
+  m->t = m->dense.t + first * m->dense.h;
+  return SR_FIRED;
+}
+
+/* Go on until the end, an event, a failure, or until so many steps or rows are done. Call again to continue. */
+SR_EXPORT long sarrus_run(sr_motion *m) {
+  m->failed = 0;
+  if (!m->started) {
+    const int code = sr_start(m);
+    if (code) return code;
+  }
+  for (long n = 0; n < m->chunk; n++) {
+    if (m->pending) { /* outputs of the last step that found no room */
+      if (sr_timed_rows(m, m->t)) return SR_GO_ON;
+      const long code = m->pending;
+      m->pending = 0;
+      if (code != SR_GO_ON + 1000) return code;
+    }
+    if (m->t >= m->t_end) return SR_FINISHED;
+    if (m->row_count + 1 >= m->row_room) return SR_GO_ON;
+    if (m->steps >= m->max_steps) return SR_TOO_MANY;
+    int code = sr_sample(m), watched = 0;
+    if (!code && m->crossing == SR_RELEASE && SR_K > 0) code = sr_release(m);
+    if (code) return code;
+    const real limit = m->law && m->sample > 0 && m->next_sample < m->t_end ? m->next_sample : m->t_end;
+    code = sr_step(m, limit, &watched);
+    if (code && code != SR_CROSSED) return code;
+    if (watched) {
+      const int event = sr_events(m);
+      if (event) code = event;
+    }
+    if (code == SR_CALL_FAILED) return code;
+    if (m->every) {
+      if (code || m->t >= m->t_end || m->steps % m->every == 0) sr_row(m, m->t, m->q, m->v, m->a);
+    } else if (sr_timed_rows(m, m->t)) {
+      m->pending = code ? code : SR_GO_ON + 1000;
+      return SR_GO_ON;
+    }
+    if (code) return code;
+  }
+  return SR_GO_ON;
+}
+
+#endif
