@@ -89,7 +89,9 @@ def derive(tree: Tree) -> Equations:
     rows = [(point(x.a, x.at_a) - point(x.b, x.at_b))[axis] for x in tree.loops for axis in x.axes]
     phi = ca.vertcat(*rows) if rows else ca.SX(0, 1)
     A = ca.jacobian(phi, q)
-    return Equations(q, v, M, f, phi, A, -ca.jtimes(A @ v, q, v), *_observables(tree, point, rate, q, kinetic, potential, momentum))
+    return Equations(
+        q, v, M, f, phi, A, -ca.jtimes(A @ v, q, v), *_observables(tree, point, rate, q, kinetic, potential, momentum)
+    )
 
 
 def _observables(tree, point, rate, q, kinetic, potential, momentum) -> tuple[ca.SX, ca.SX]:

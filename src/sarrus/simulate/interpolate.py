@@ -70,7 +70,7 @@ def chart_rates(
 
 
 def velocities(layout: Layout, xi: np.ndarray, xi_dot: np.ndarray) -> np.ndarray:
-    """v of a step ξ with rate ξ̇."""
+    """The velocity v of a step ξ with rate ξ̇."""
     out = xi_dot.copy()
     for turn in layout.turns:
         part = slice(turn.v, turn.v + 3)
@@ -104,7 +104,10 @@ def hermite(
 
     Args:
         layout: names and quaternions.
-        t, q, v, a: the record, one row for each time.
+        t: times of the record [s], one for each row of the arrays that follow.
+        q: positions.
+        v: velocities.
+        a: accelerations.
         index: interval of each time asked for: from record i to i + 1.
         when: the times asked for [s].
 

@@ -2,7 +2,6 @@
 #ifndef SARRUS_HOST_H
 #define SARRUS_HOST_H
 
-#define SR_EXPORT __attribute__((visibility("default")))
 
 /* input k of state i is at in[k] + i * stride[k]; order: t, q, v, u, f. report: 5 numbers for each state. */
 typedef struct {
@@ -42,6 +41,11 @@ SR_EXPORT void sarrus_correct(const real *t, const real *q, const real *v, const
 
 SR_EXPORT void sarrus_select(const real *t, const real *q, const sr_setup *s, real *chosen, sr_report *report) {
   sr_select(t, q, s, chosen, report);
+}
+
+SR_EXPORT void sarrus_linear(const real *t, const real *q, const sr_setup *s, long count, const real *b,
+                             const real *gamma, real *x, real *mu, sr_report *report) {
+  sr_linear(t, q, s, count, b, gamma, x, mu, report);
 }
 
 #endif

@@ -9,12 +9,14 @@
 #ifndef SARRUS_MOTION_H
 #define SARRUS_MOTION_H
 
+#include "sarrus_types.h"
+
 enum { SR_NY2 = 2 * SR_NV };
 
 /* why a run came back */
 enum {
   SR_GO_ON, SR_FINISHED, SR_FIRED, SR_TOO_SMALL, SR_NOT_FINITE, SR_LOST, SR_TOO_MANY, SR_CROSSED, SR_CALL_FAILED,
-  SR_UNREACHABLE
+  SR_NO_CONVERGENCE
 };
 enum { SR_DOP853, SR_DOPRI5, SR_RADAU, SR_RK4, SR_EULER, SR_VARIATIONAL };
 enum { SR_CONTINUE, SR_STOP, SR_RELEASE };
@@ -46,7 +48,8 @@ typedef struct {
   void (*correct)(const real *, const real *, const real *, const sr_setup *, real *, real *, real *, real *,
                   sr_report *);
   void (*select)(const real *, const real *, const sr_setup *, real *, sr_report *);
-  void (*linear)(const real *, const real *, const sr_setup *, long, const real *, const real *, real *, sr_report *);
+  void (*linear)(const real *, const real *, const sr_setup *, long, const real *, const real *, real *, real *,
+                 sr_report *);
   /* (t, q, v, p, u): inputs; returns nonzero if it failed */
   long (*law)(const real *, const real *, const real *, const real *, real *);
   /* (t, q, v, lambda, u, p, g): guards of events */
@@ -54,8 +57,9 @@ typedef struct {
   /* (t, q, v, u, a, lambda, p, on, Rq, Rv): derivatives of M a - b - A' lambda and A a - gamma, columns one after other */
   void (*jacobian)(const real *, const real *, const real *, const real *, const real *, const real *, const real *,
                    const real *, real *, real *);
-  /* (t, q0, delta, h, u, p, left, right): momenta of the discrete Lagrangian */
-  void (*discrete)(const real *, const real *, const real *, const real *, const real *, const real *, real *, real *);
+  /* (t, q0, v0, delta, h, u, p, on, push, rest, right): momenta of the discrete Lagrangian */
+  void (*discrete)(const real *, const real *, const real *, const real *, const real *, const real *, const real *,
+                   const real *, const real *, real *, real *);
   sr_setup setup;         /* setup.active: the rows chosen among the active ones */
   const real *active;     /* rows switched on, one flag for each kept row */
   real chosen[SR_DIM(SR_K)];
@@ -88,9 +92,11 @@ typedef struct {
   long released;
   sr_options regular; /* those outside the window */
   sr_dense dense;
-  real momentum[SR_DIM(SR_NV)];
+  void *memory; /* of the implicit method */
   long failed;
 } sr_motion;
+
+SR_EXPORT long sarrus_motion_size(void) { return (long)sizeof(sr_motion); }
 
 SR_FN void sr_retract(const real *q, const real *delta, real *out) {
   for (int i = 0; i < SR_PLAIN; i++) out[sr_plain_q[i]] = q[sr_plain_q[i]] + delta[sr_plain_v[i]];

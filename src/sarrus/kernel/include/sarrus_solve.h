@@ -10,31 +10,7 @@
 #ifndef SARRUS_SOLVE_H
 #define SARRUS_SOLVE_H
 
-/* static arrays of C99 must not have zero length */
-#define SR_DIM(n) ((n) > 0 ? (n) : 1)
-
-typedef struct {
-  real tolerance;   /* directions with a singular value below this are dropped */
-  real fast_pivot;  /* smallest pivot, relative to the reference, at which the fast path is trusted */
-  long mode;        /* 0: fast path if it can be trusted, 1: always rank-revealing */
-  long max_rank;    /* at most so many directions are kept, the strongest; negative: no limit */
-} sr_options;
-
-/* what does not change from state to state; work: the caller's, SR_WORK numbers for each thread */
-typedef struct {
-  const real *p, *active, *rowdata; /* active: one flag for each kept row; rowdata: SR_K squared norms, inverses, scales */
-  sr_options options;
-  real *work;
-} sr_setup;
-
-/* what the solve decided; never hidden from the caller */
-typedef struct {
-  real rank;      /* independent active rows */
-  real path;      /* 0 fast, 1 rank-revealing */
-  real accepted;  /* smallest accepted singular value, estimated from above (fast path: root of the smallest pivot) */
-  real rejected;  /* norm of what was rejected, an upper bound of the largest rejected singular value */
-  real inertia;   /* smallest pivot of a velocity; not positive: M is not positive definite, or a term not finite */
-} sr_report;
+#include "sarrus_types.h"
 
 SR_FN real sr_dot(const real *a, const real *b, int n) {
   real s = 0;
@@ -293,6 +269,16 @@ SR_FN void sr_select(const real *t, const real *q, const sr_setup *s, real *chos
   for (int i = 0; i < SR_K; i++) chosen[i] = 0;
   sr_constrained(mass, jac, zero, a, &robust, x, mu, order, report);
   for (int i = 0; i < (int)report->rank; i++) chosen[order[i]] = 1;
+}
+
+/* [[M, A'], [A, 0]] (x, -mu) = (b, gamma) at one place for several right-hand sides, one after the other */
+SR_FN void sr_linear(const real *t, const real *q, const sr_setup *s, long count, const real *b, const real *gamma, real *x,
+                     real *mu, sr_report *report) {
+  real mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], phi[SR_DIM(SR_K)], a[SR_DIM(SR_K)];
+  int order[SR_DIM(SR_K)];
+  sr_place(t, q, s->p, s->active, mass, jac, phi, a);
+  for (long i = 0; i < count; i++)
+    sr_constrained(mass, jac, b + i * SR_NV, gamma + i * SR_K, s, x + i * SR_NV, mu + i * SR_K, order, report);
 }
 
 #endif
