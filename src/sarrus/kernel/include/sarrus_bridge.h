@@ -92,7 +92,12 @@ SR_FN int sr_bridge_sweep(sr_motion *m, sr_dense *d, const real *x, sr_setup *se
     sr_retract(d->q, y, q);
     for (int i = 0; i < SR_NQ; i++) before[i] = q[i];
     for (int i = 0; i < SR_NV; i++) v[i] = y[SR_NV + i];
-    if (weight[k] > 0) sr_project(m, t, setup, q, v);
+    if (weight[k] > 0) { /* down to rounding: what is left is divided by the support twice */
+      const real drift = m->drift;
+      m->drift = 4e-15;
+      sr_project(m, t, setup, q, v);
+      m->drift = drift;
+    }
     support[k] = sr_acceleration(m, t, q, v, setup, a[k], lam);
     if (support[k] < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
     if (support[k] > best) best = support[k];
@@ -103,7 +108,11 @@ SR_FN int sr_bridge_sweep(sr_motion *m, sr_dense *d, const real *x, sr_setup *se
       }
   }
   int used = 0;
-  for (int k = 0; k < SR_NODES; k++) used += (weight[k] = support[k] > 0.02 * best && support[k] > 1e-9) != 0;
+  for (int k = 0; k < SR_NODES; k++) { /* rounding errors grow with the inverse square of the support */
+    const real part = support[k] / best;
+    weight[k] = part > 0.02 && support[k] > 1e-9 ? part * part : 0;
+    used += weight[k] > 0;
+  }
   if (used < SR_TERMS_A + 1) /* the machine stays in the singular set: its own, smaller rank is the right one */
     for (int k = 0; k < SR_NODES; k++) weight[k] = 1;
   sr_fit(x, weight, SR_TERMS_A, fit);

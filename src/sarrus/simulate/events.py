@@ -1,0 +1,142 @@
+"""Events: named functions whose passing through zero is located, reported and may change the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sarrus.dynamics.state import State
+from sarrus.dynamics.system import System
+from sarrus.errors import StateError
+from sarrus.simulate.callbacks import GUARD, Called, Symbols, apply, arity, numbers, python_callback
+from sarrus.simulate.moment import Moment
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an event does to the machine.
+
+    Attributes:
+        active: constraint name -> on or off. A constraint that is switched on must hold in position; the velocities
+            that break it vanish in the least change of kinetic energy, as in a plastic impact.
+        velocities: new velocities by name (a velocity jump), or a full vector; the constraints are then satisfied by the
+            least change of kinetic energy.
+        parameters: new parameter values by name.
+        stop: whether the run ends here.
+    """
+
+    active: Mapping[str, bool] = field(default_factory=dict)
+    velocities: Any = None
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    stop: bool = False
+
+
+@dataclass(frozen=True)
+class Event:
+    """A guard whose passing through zero matters.
+
+    Attributes:
+        name: for the record.
+        guard: function f(t), f(t, x) or f(t, q, v) of the motion; x is a `Moment`: x["A"], x["A.v"], x["D.force"] ...
+        direction: +1 only when rising, -1 only when falling, 0 both.
+        terminal: whether the run ends here.
+        action: a `Change`, or a function of the same arguments as a guard that returns one (or None); None: record only.
+    """
+
+    name: str
+    guard: Callable[..., Any]
+    direction: int = 0
+    terminal: bool = False
+    action: Any = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be watched."""
+        if not callable(self.guard):
+            raise StateError(f"event {self.name!r}: guard must be a function of (t), (t, x) or (t, q, v)")
+        if self.direction not in (-1, 0, 1):
+            raise StateError(f"event {self.name!r}: direction must be -1, 0 or +1, got {self.direction!r}")
+        if not (self.action is None or isinstance(self.action, Change) or callable(self.action)):
+            raise StateError(f"event {self.name!r}: action must be a Change, a function that returns one, or None")
+
+
+@dataclass(frozen=True, eq=False)
+class Guards:
+    """The guards of all events, for the integrator.
+
+    Attributes:
+        callback: what the integrator calls, or None without events.
+        need_force: whether multipliers must be computed for them.
+        compiled: whether they run without Python.
+    """
+
+    callback: Any
+    need_force: bool
+    compiled: bool
+
+
+def checked_events(events: Sequence[Event] | Event | None) -> tuple[Event, ...]:
+    """Events as a tuple, with names that differ."""
+    out = (events,) if isinstance(events, Event) else tuple(events or ())
+    for event in out:
+        if not isinstance(event, Event):
+            raise StateError(f"events: expected sr.Event(name, guard), got {event!r}")
+    names = [event.name for event in out]
+    for name in names:
+        if names.count(name) > 1:
+            raise StateError(f"events: the name {name!r} is used {names.count(name)} times; names must differ")
+    return out
+
+
+def make_guards(system: System, events: Sequence[Event], start: State, t_end: float, called: Called) -> Guards:
+    """Prepare the guards of a run."""
+    if not events:
+        return Guards(None, False, True)
+    import casadi as ca
+
+    x = system.layout
+    whats = [f"guard of event {event.name!r}" for event in events]
+    calls = [_caller(event, what) for event, what in zip(events, whats, strict=True)]
+    symbols = Symbols(system, with_forces=True)
+    probes = [
+        [np.array([t]), start.q, start.v * k, np.linspace(1, 2, x.m), np.linspace(-1, 1, x.nu), system.p]
+        for k, t in enumerate((start.t, start.t + 0.381966 * (t_end - start.t)), 1)
+    ]
+    traced = [symbols.trace(call, 1, probes) for call in calls]
+    if all(part is not None for part in traced):
+        expression = ca.vertcat(*traced)
+        need = bool(x.m) and bool(ca.depends_on(expression, symbols.inputs["lam"]))
+        return Guards(symbols.library("guard", expression), need, True)
+
+    def values(moment: Moment) -> np.ndarray:
+        return np.array([numbers(call(moment), 1, what)[0] for call, what in zip(calls, whats, strict=True)])
+
+    return Guards(python_callback(GUARD, system, values, len(events), "guards", called), bool(x.m), False)
+
+
+def _caller(event: Event, what: str) -> Callable[[Moment], Any]:
+    count = arity(event.guard, what)
+    return lambda x: apply(event.guard, count, x)
+
+
+def change_of(event: Event, moment: Moment) -> Change:
+    """What an event asks for at a moment."""
+    change = event.action
+    if callable(change):
+        change = apply(change, arity(change, f"action of event {event.name!r}"), moment)
+    if change is None:
+        change = Change()
+    if not isinstance(change, Change):
+        raise StateError(f"action of event {event.name!r}: expected an sr.Change or None, got {change!r}")
+    return Change(change.active, change.velocities, change.parameters, change.stop or event.terminal)
+
+
+def describe(change: Change) -> str:
+    """A change in words."""
+    parts = [f"{name} switched {'on' if on else 'off'}" for name, on in change.active.items()]
+    parts += [f"{name} = {value:g}" for name, value in change.parameters.items()]
+    parts += ["velocities changed"] if change.velocities is not None else []
+    parts += ["stop"] if change.stop else []
+    return ", ".join(parts)
