@@ -9,18 +9,19 @@ With M v̇ = f + Aᵀ λ and Φ(q) = 0, two forms of stabilised index (Gear, Gup
 from __future__ import annotations
 
 import functools
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import casadi as ca
 import numpy as np
+from scipy.sparse import csc_matrix
 
 from bench.workprec.problems import Observed, Problem
 from bench.workprec.trees import GROUND, Tree, build
-from sarrus.kernel.compiler import find_compiler
+from sarrus.kernel import cache, compiler
+
+# the flags hide all symbols that do not ask to be seen
+EXPORTED = '#define CASADI_SYMBOL_EXPORT __attribute__((visibility("default")))\n'
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Equations:
     phi: ca.SX
     A: ca.SX
     gamma: ca.SX
+    closure: ca.SX
     values: ca.SX
     invariant: ca.SX
 
@@ -86,12 +88,14 @@ def derive(tree: Tree) -> Equations:
     momentum = ca.gradient(kinetic, v)
     M = ca.jacobian(momentum, v)
     f = forces - ca.gradient(potential, q) + ca.gradient(kinetic, q) - ca.jtimes(momentum, q, v)
-    rows = [(point(x.a, x.at_a) - point(x.b, x.at_b))[axis] for x in tree.loops for axis in x.axes]
-    phi = ca.vertcat(*rows) if rows else ca.SX(0, 1)
+    gaps = [(point(x.a, x.at_a) - point(x.b, x.at_b), x) for x in tree.loops]
+    phi = ca.vertcat(*[gap[axis] for gap, x in gaps for axis in x.axes]) if gaps else ca.SX(0, 1)
+    closure = ca.vertcat(*[gap[axis] for gap, x in gaps for axis in x.meets]) if gaps else ca.SX(0, 1)
     A = ca.jacobian(phi, q)
-    return Equations(
-        q, v, M, f, phi, A, -ca.jtimes(A @ v, q, v), *_observables(tree, point, rate, q, kinetic, potential, momentum)
-    )
+    gamma = -ca.jtimes(A @ v, q, v)
+    M, f, phi, A, gamma = ca.cse([M, f, phi, A, gamma])  # else derivatives of these are far longer
+    values, invariant = _observables(tree, point, rate, q, kinetic, potential, momentum)
+    return Equations(q, v, M, f, phi, A, gamma, closure, values, invariant)
 
 
 def _observables(tree, point, rate, q, kinetic, potential, momentum) -> tuple[ca.SX, ca.SX]:
@@ -110,7 +114,7 @@ def cartesian_pendulum() -> Equations:
     energy = ca.sumsqr(v) / 2 + 9.81 * q[1]
     phi = (ca.sumsqr(q) - 1) / 2
     A = ca.jacobian(phi, q)
-    return Equations(q, v, ca.SX.eye(2), ca.SX([0, -9.81]), phi, A, -ca.jtimes(A @ v, q, v), q, energy)
+    return Equations(q, v, ca.SX.eye(2), ca.SX([0, -9.81]), phi, A, -ca.jtimes(A @ v, q, v), phi, q, energy)
 
 
 @functools.cache
@@ -118,11 +122,12 @@ def observer(tree_of: str) -> ca.Function:
     """(q, v) as columns of joint coordinates to (values, largest |Φ|, invariant), for the problem of that name."""
     from bench.workprec.problems import load
 
-    return _observer(derive(build(load()[tree_of])))
+    return observer_of(derive(build(load()[tree_of])))
 
 
-def _observer(eq: Equations) -> ca.Function:
-    loop = ca.norm_inf(eq.phi) if eq.phi.numel() else ca.SX(0)
+def observer_of(eq: Equations) -> ca.Function:
+    """The same for any equations."""
+    loop = ca.norm_inf(eq.closure) if eq.closure.numel() else ca.SX(0)
     return ca.Function("observe", [eq.q, eq.v], [eq.values, loop, eq.invariant])
 
 
@@ -131,6 +136,11 @@ def observe(problem: Problem, q: np.ndarray, v: np.ndarray, function: ca.Functio
     function = function or observer(problem.name)
     values, loop, invariant = (np.array(x.full()) for x in function.map(len(q))(q.T, v.T))
     return Observed(values.T, loop.ravel(), invariant.ravel())
+
+
+def to_scipy(pattern: ca.Sparsity) -> csc_matrix:
+    """A pattern as a matrix of ones."""
+    return csc_matrix((np.ones(pattern.nnz()), pattern.row(), pattern.colind()), shape=pattern.shape)
 
 
 class Compiled:
@@ -143,14 +153,13 @@ class Compiled:
     """
 
     def __init__(self, function: ca.Function):
-        """Generate C, compile it and bind the arrays."""
-        self._folder = tempfile.TemporaryDirectory()
-        folder = Path(self._folder.name)
+        """Generate C, compile it as Sarrus compiles its own (or take it from the cache), and bind the arrays."""
         generator = ca.CodeGenerator(f"{function.name()}.c")
         generator.add(function)
-        generator.generate(f"{folder}/")
-        source, library = folder / f"{function.name()}.c", folder / f"{function.name()}.so"
-        subprocess.run([*find_compiler(), "-O2", "-fPIC", "-shared", str(source), "-o", str(library)], check=True)
+        source = EXPORTED + generator.dump()
+        key = cache.key_of("bench", source, compiler.toolchain_id())
+        found = cache.fetch(key, "so")
+        library = found[0] if found else cache.store(key, "so", compiler.compile_library(source))
         self._function = ca.external(function.name(), str(library))
         self._buffer, self.call = self._function.buffer()
         self.inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
@@ -171,9 +180,8 @@ class Dae:
 
     Attributes:
         residual: of (y, ẏ).
-        iteration: ∂F/∂y + c ∂F/∂ẏ of (y, ẏ, c).
-        parts: ∂F/∂y and ∂F/∂ẏ of (y, ẏ).
-        sparsity: of `iteration`, compressed columns.
+        derivative: ∂F/∂y + c ∂F/∂ẏ of (y, ẏ, c); or, in parts, ∂F/∂y and ∂F/∂ẏ of (y, ẏ).
+        patterns: of these matrices.
         y0: at the start.
         yp0: at the start.
         n: coordinates.
@@ -181,17 +189,27 @@ class Dae:
     """
 
     residual: Compiled
-    iteration: Compiled
-    parts: Compiled
-    patterns: tuple[ca.Sparsity, ca.Sparsity, ca.Sparsity]
+    derivative: Compiled
+    patterns: tuple[ca.Sparsity, ...]
     y0: np.ndarray
     yp0: np.ndarray
     n: int
     m: int
 
 
-def dae(eq: Equations, form: str, q0: Sequence[float], v0: Sequence[float], sparse: bool = False) -> Dae:
-    """One of the forms above as compiled functions."""
+def dae(
+    eq: Equations, form: str, q0: Sequence[float], v0: Sequence[float], sparse: bool = False, parts: bool = False
+) -> Dae:
+    """One of the forms above as compiled functions.
+
+    Args:
+        eq: equations of motion.
+        form: "ggl" or "gear".
+        q0: positions at the start.
+        v0: velocities at the start.
+        sparse: keep zeros out of the derivatives.
+        parts: two derivatives instead of their combination.
+    """
     n, m = eq.q.numel(), eq.phi.numel()
     qd, a = ca.SX.sym("qd", n), ca.SX.sym("a", n)
     lam, mu, lamd, mud = (ca.SX.sym(x, m) for x in ("lam", "mu", "lamd", "mud"))
@@ -200,9 +218,10 @@ def dae(eq: Equations, form: str, q0: Sequence[float], v0: Sequence[float], spar
     F = ca.vertcat(qd - eq.v - eq.A.T @ u, eq.M @ a - eq.f - eq.A.T @ l, eq.phi, eq.A @ eq.v)
     c = ca.SX.sym("c")
     Jy, Jp = ca.jacobian(F, y), ca.jacobian(F, yp)
-    J = Jy + c * Jp
+    matrices = [Jy, Jp] if parts else [Jy + c * Jp]
     if not sparse:
-        Jy, Jp, J = (ca.densify(x) for x in (Jy, Jp, J))
+        matrices = [ca.densify(x) for x in matrices]
+    arguments = [y, yp] if parts else [y, yp, c]
     solve = ca.Function("start", [eq.q, eq.v], [eq.M, eq.f, eq.A, eq.gamma])
     M, f, A, gamma = (np.array(x.full()) for x in solve(q0, v0))
     K = np.block([[M, -A.T], [A, np.zeros((m, m))]])
@@ -213,7 +232,6 @@ def dae(eq: Equations, form: str, q0: Sequence[float], v0: Sequence[float], spar
     (y0 if form == "ggl" else yp0)[2 * n : 2 * n + m] = first[n:]
     return Dae(
         Compiled(ca.Function("F", [y, yp], ca.cse([ca.densify(F)]))),
-        Compiled(ca.Function("J", [y, yp, c], ca.cse([J]))),
-        Compiled(ca.Function("parts", [y, yp], ca.cse([Jy, Jp]))),
-        (J.sparsity(), Jy.sparsity(), Jp.sparsity()), y0, yp0, n, m,
+        Compiled(ca.Function("J", arguments, ca.cse(matrices))),
+        tuple(x.sparsity() for x in matrices), y0, yp0, n, m,
     )  # fmt: skip

@@ -47,13 +47,23 @@ class Link:
 
 @dataclass(frozen=True)
 class Loop:
-    """Two points that coincide in the given directions of the ground's frame."""
+    """Two points that coincide in the given directions of the ground's frame.
+
+    Attributes:
+        a: link, or `GROUND`.
+        at_a: point in its frame.
+        b: link, or `GROUND`.
+        at_b: point in its frame.
+        axes: directions that are independent rows.
+        meets: all in which they coincide, those that follow from other rows among them.
+    """
 
     a: int
     at_a: np.ndarray
     b: int
     at_b: np.ndarray
     axes: tuple[int, ...]
+    meets: tuple[int, ...] = (0, 1, 2)
 
 
 @dataclass(frozen=True)
@@ -188,7 +198,7 @@ def bricard() -> Tree:
         for i, e in enumerate(along)
     ]
     loops = [
-        Loop(4, along[4], GROUND, centres[5], (0, 1, 2)),
+        Loop(4, along[4], GROUND, centres[5], (1, 2)),
         Loop(4, along[4] + X, GROUND, centres[5] + X, (1, 2)),
     ]
     return Tree(links, loops, probe=(1, along[1]), quantities="position", pick=(0, 1, 2), planar=False)
@@ -220,4 +230,4 @@ def slider_crank() -> Tree:
         Link("A", GROUND, "R", Z, 0 * X, 1.0, X, zero, np.pi / 4),
         Link("B", 0, "R", Z, X, 1.0, X, zero, 3 * np.pi / 2),
     ]
-    return Tree(links, [Loop(1, X, GROUND, 0 * X, (1,))], quantities="coordinates", pick=(0,))
+    return Tree(links, [Loop(1, X, GROUND, 0 * X, (1,), meets=(1,))], quantities="coordinates", pick=(0,))

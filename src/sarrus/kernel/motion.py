@@ -1,7 +1,7 @@
 """The compiled integrators: one library for each shape of machine (its sizes and quaternions), driven from here.
 
-The machine's own functions are handed over as addresses, so machines of one shape share the integrators, and a change of
-the machine compiles only the machine.
+The machine's own functions are handed over as addresses, so machines of one shape share the integrators, and a change
+of the machine compiles only the machine.
 """
 
 from __future__ import annotations

@@ -85,6 +85,7 @@ def _triangle(rows: tuple[tuple[float, ...], ...]) -> np.ndarray:
 
 RK4 = Tableau("rk4", 4, _triangle(((1 / 2,), (0, 1 / 2), (0, 0, 1))), np.array([1, 2, 2, 1]) / 6)
 
+# its last row is b: the slope at the end is the seventh stage
 DOPRI5 = Tableau(
     "dopri5",
     5,
@@ -98,8 +99,6 @@ DOPRI5 = Tableau(
     )),
     np.array([35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84]),
 )  # fmt: skip
-# with the slope at the end as seventh stage
-DOPRI5_FULL = _triangle((*(tuple(row[:i]) for i, row in enumerate(DOPRI5.a) if i), tuple(DOPRI5.b)))
 # step minus the embedded one of order 4, which also uses the slope at the end
 DOPRI5_E = np.array([71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40])
 
@@ -200,7 +199,7 @@ def tables() -> str:
     full, r = _triangle(_DOP853_A), radau()
     parts = [
         _array("sr_rk4_a", RK4.a), _array("sr_rk4_b", RK4.b), _array("sr_rk4_c", RK4.c),
-        _array("sr_dopri5_a", DOPRI5_FULL), _array("sr_dopri5_c", DOPRI5_FULL.sum(axis=1)),
+        _array("sr_dopri5_a", DOPRI5.a), _array("sr_dopri5_c", DOPRI5.c),
         _array("sr_dopri5_e", DOPRI5_E),
         _array("sr_dop853_a", full), _array("sr_dop853_b", DOP853.b), _array("sr_dop853_c", full.sum(axis=1)),
         _array("sr_dop853_e3", DOP853_E3), _array("sr_dop853_e5", DOP853_E5), _array("sr_dop853_d", DOP853_D),

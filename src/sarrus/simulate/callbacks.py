@@ -1,8 +1,8 @@
 """A user's functions for the integrator: compiled if they can be traced, else called in Python.
 
-A function is called as f(t), f(t, x) or f(t, q, v), whichever it takes; x is a `Moment`. It is tried with symbols first;
-if it returns an expression whose values agree with its own numbers, its compiled form is used. Otherwise (branches,
-tables, calls to other programs) it is called with numbers at every evaluation.
+A function is called as f(t), f(t, x) or f(t, q, v), whichever it takes; x is a `Moment`. It is tried with symbols
+first; if it returns an expression whose values agree with its own numbers, its compiled form is used. Otherwise
+(branches, tables, calls to other programs) it is called with numbers at every evaluation.
 """
 
 from __future__ import annotations

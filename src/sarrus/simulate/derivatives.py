@@ -1,8 +1,8 @@
 """What the implicit and the variational integrator need besides the acceleration: generated, compiled, cached.
 
 jacobian   how the equations of motion and the constraints change with position and velocity at fixed a and λ:
-           R_q = d(M a - b - Aᵀλ; A a - γ)/dq · N,  R_v = d(…)/dv. The kernel turns them into the exact derivatives of the
-           constrained acceleration.
+           R_q = d(M a - b - Aᵀλ; A a - γ)/dq · N,  R_v = d(…)/dv. The kernel turns them into the exact derivatives of
+           the constrained acceleration.
 discrete   momenta of the discrete Lagrangian h L(q₀ ⊞ δ/2, δ/h) at both ends (kernel/include/sarrus_variational.h).
 """
 
@@ -117,7 +117,7 @@ def _discrete_source(system: System) -> str:
     left = at_start.T @ by_delta - by_start  # momentum at the start
     right = at_end.T @ by_delta
     if _loaded(powers):  # forces that have no potential, half at each end
-        M, bias, _, _, _, _, B, N = terms.call([when, middle, speed, p])
+        _, bias, _, _, _, _, B, N = terms.call([when, middle, speed, p])
         inertial = _free_motion(system, lagrangian, place, rate, N)
         inertial = ca.substitute(inertial, ca.vertcat(place, rate), ca.vertcat(middle, speed))
         other = -(bias - inertial)
@@ -149,7 +149,7 @@ def _loaded(powers: Any) -> bool:
 
 
 def _free_motion(system: System, lagrangian: Any, q: Any, v: Any, N: Any) -> Any:
-    """h of the bare Lagrangian: ∂p/∂q · N v - Nᵀ ∂L/∂q + ω × ∂L/∂ω for the velocities of turns (Boltzmann-Hamel)."""
+    """Bias of the bare Lagrangian: ∂p/∂q · N v - Nᵀ ∂L/∂q + ω × ∂L/∂ω for the velocities of turns (Boltzmann-Hamel)."""
     import casadi as ca
 
     momentum = ca.gradient(lagrangian, v)
@@ -161,7 +161,7 @@ def _free_motion(system: System, lagrangian: Any, q: Any, v: Any, N: Any) -> Any
 
 
 def _retract(system: System, q: Any, delta: Any) -> Any:
-    """q ⊞ δ: numbers add, quaternions turn by the exponential map."""
+    """The step q ⊞ δ: numbers add, quaternions turn by the exponential map."""
     import casadi as ca
 
     from sarrus.dynamics.manifold import plain_map
@@ -207,14 +207,14 @@ def _either(square: Any, series: Any, closed: Any) -> Any:
 
 
 def _cosine(square: Any) -> Any:
-    """cos x by x²."""
+    """Cosine of x by x²."""
     import casadi as ca
 
     return _either(square, lambda z: 1 - z / 2 + z**2 / 24 - z**3 / 720 + z**4 / 40320 - z**5 / 3628800, ca.cos)
 
 
 def _sine_over(square: Any) -> Any:
-    """sin x / x by x²."""
+    """The quotient sin x / x by x²."""
     import casadi as ca
 
     return _either(

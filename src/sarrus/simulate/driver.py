@@ -1,4 +1,4 @@
-"""`sarrus.simulate`: prepares a run, goes through it segment by segment, and returns what was computed, whatever happens."""
+"""`sarrus.simulate`: prepares a run, goes through it and returns what was computed, whatever happens."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def simulate(
         system: the compiled machine.
         start: a state that satisfies the constraints (`system.assemble`), or a trajectory to be continued.
         t_end: when to stop [s].
-        method: "dop853" (order 8, the default), "dopri5" (order 5), "radau" (implicit, order 5, for stiff machines), or with
-            fixed steps "rk4", "euler" (semi-implicit), "variational" (order 2, keeps the energy error bounded for ever).
+        method: "dop853" (order 8, the default), "dopri5" (order 5), "radau" (implicit, order 5, for stiff machines), or
+            with fixed steps "rk4", "euler" (semi-implicit), "variational" (order 2, energy error bounded for ever).
         rtol: relative tolerance of the adaptive methods.
         atol: absolute tolerance of the coordinates' motion (a number, or by name); rtol of a radian or of the machine's
             length if not given.
         dt: length of fixed steps [s].
         max_step: longest step [s].
-        inputs: constants, a `Series` of samples, functions f(t), f(t, x) or f(t, q, v), or a mapping from input names to
-            these. Functions are compiled if they can be; x gives everything by name (see `Moment`).
+        inputs: constants, a `Series` of samples, functions f(t), f(t, x) or f(t, q, v), or a mapping from input names
+            to these. Functions are compiled if they can be; x gives everything by name (see `Moment`).
         sample: period [s] at which `inputs` is asked for, its value being held meanwhile (a digital controller); such a
             function is always called in Python, once for each period.
         events: guards whose passing through zero is located (see `Event`).

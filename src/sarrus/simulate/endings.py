@@ -80,6 +80,6 @@ def _worst_group(run: Run) -> str:
     if not errors:
         return "the constraints cannot be satisfied"
     worst = max(errors, key=lambda g: errors[g][0])
-    moving = np.any(run.mode.system.terms(run.state()).at[run.mode.system.layout.group_rows(worst)])
+    moving = np.any(run.mode.system.terms(run.state()).a[run.mode.system.layout.group_rows(worst)])
     why = " (it is moved by time; its target may be out of reach)" if moving else ""
     return f"constraint {worst!r} cannot be satisfied by the next step{why}"

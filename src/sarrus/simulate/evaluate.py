@@ -6,10 +6,13 @@ CasADi maps a function over the columns of its arguments, which spares the loop 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sarrus.dynamics.manifold import retract
+from sarrus.dynamics.rank import mass_factor
 from sarrus.dynamics.solution import Energy, TermValues
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from sarrus.dynamics.system import System
 
 CHUNK = 256  # states for each call of CasADi: larger ones gain nothing and need memory
+WINDOW = 1e-3  # scaled singular values below this are left alone by corrections: a singular position is near
 
 
 def stored(system: System, name: str) -> Any:
@@ -128,3 +132,138 @@ def solve_rows(system: System, state: State, u: np.ndarray, active: np.ndarray) 
     groups = {g: bool(np.all(active[system.layout.group_rows(g)])) for g in system.groups}
     vdot, lam, _ = system._solve(state, u, None, {g: on for g, on in groups.items() if not on})
     return vdot, lam
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What is left of each equation along a motion, with the size of its terms, row by row of the record.
+
+    Attributes:
+        lam: multipliers that fit the recorded accelerations best, of smallest norm in the metric of `System.solve`.
+        loop: |Φ|, shape (count, m).
+        slip: |A v - a|.
+        slip_size: Σ |Aᵢⱼ vⱼ| + |aᵢ|.
+        pull: |A v̇ - γ|.
+        pull_size: Σ |Aᵢⱼ v̇ⱼ| + |γᵢ|.
+        motion: |L⁻¹(M v̇ + h - B u - Aᵀλ)|, M = L Lᵀ, shape (count,).
+        motion_size: sum of the sizes of its terms.
+        rank: independent active rows.
+        drive: |a|, how fast each row moves by itself.
+    """
+
+    lam: np.ndarray
+    loop: np.ndarray
+    slip: np.ndarray
+    slip_size: np.ndarray
+    pull: np.ndarray
+    pull_size: np.ndarray
+    motion: np.ndarray
+    motion_size: np.ndarray
+    rank: np.ndarray
+    drive: np.ndarray
+
+    @staticmethod
+    def joined(parts: Sequence[Residuals]) -> Residuals:
+        """One record from those of consecutive rows."""
+        return Residuals(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Residuals)))
+
+
+def residuals(system: System, state: State, a: np.ndarray, u: np.ndarray, flags: np.ndarray) -> Residuals:
+    """Constraint errors, multipliers and the residual of the equations of motion at an array of states.
+
+    Args:
+        system: the machine.
+        state: where.
+        a: accelerations.
+        u: inputs.
+        flags: 1 for each active constraint row, 0 for those switched off.
+    """
+    parts = []
+    for rows, x in terms_in_chunks(system, state):
+        v, acc, push = state.v[rows], a[rows], _times(x.B, u[rows])
+        L, S = scaled_rows(system, x, flags)
+        y = np.stack([_times(x.M, acc), x.h, -push], axis=-1)
+        y = np.linalg.solve(L, y)  # each term in the mass metric, where sizes can be compared
+        target = y.sum(axis=-1)
+        U, sigma, Vt = _factors(S)
+        use = sigma > system.tolerance
+        along = np.where(use, _times(Vt, target), 0.0)
+        mu = _times(U, along / np.where(use, sigma, 1.0))
+        lam = np.zeros((len(v), system.layout.m))
+        lam[:, list(system.kept)] = mu / system.norms
+        reaction = _times(np.swapaxes(Vt, -1, -2), along)
+        parts.append(
+            Residuals(
+                lam,
+                np.abs(x.phi) * flags,
+                np.abs(_times(x.A, v) - x.a) * flags,
+                (_times(np.abs(x.A), np.abs(v)) + np.abs(x.a)) * flags,
+                np.abs(_times(x.A, acc) - x.gamma) * flags,
+                (_times(np.abs(x.A), np.abs(acc)) + np.abs(x.gamma)) * flags,
+                np.linalg.norm(target - reaction, axis=-1),
+                np.linalg.norm(y, axis=-2).sum(axis=-1) + np.linalg.norm(reaction, axis=-1),
+                np.sum(use, axis=-1),
+                np.abs(x.a) * flags,
+            )
+        )
+    return Residuals.joined(parts)
+
+
+def corrected(
+    system: System, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, flags: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States a little off the constraints moved onto them by the smallest changes in the mass metric.
+
+    Directions in which the constraints are nearly singular are left alone: they are known badly there.
+    """
+    from sarrus.dynamics.state import State
+
+    if not np.any(flags):
+        return q, v, a
+    for _ in range(2):  # converges quadratically
+        for_phi = State(system.layout, q, v, t)
+        step = [_least(system, x, flags, x.phi) for _, x in terms_in_chunks(system, for_phi)]
+        q = retract(system.layout, q, -np.concatenate(step))
+    slip = [_least(system, x, flags, _times(x.A, v[s]) - x.a) for s, x in _terms_at(system, t, q, v)]
+    v = v - np.concatenate(slip)
+    pull = [_least(system, x, flags, _times(x.A, a[s]) - x.gamma) for s, x in _terms_at(system, t, q, v)]
+    return q, v, a - np.concatenate(pull)
+
+
+def _terms_at(system: System, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[slice, TermValues]]:
+    from sarrus.dynamics.state import State
+
+    return terms_in_chunks(system, State(system.layout, q, v, t))
+
+
+def _least(system: System, x: TermValues, flags: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """The x of least xᵀMx with A x = error."""
+    L, S = scaled_rows(system, x, flags)
+    U, sigma, Vt = _factors(S)
+    use = sigma > WINDOW
+    scaled = (error * flags)[:, list(system.kept)] / system.norms
+    along = np.where(use, _times(np.swapaxes(U, -1, -2), scaled), 0.0) / np.where(use, sigma, 1.0)
+    return np.linalg.solve(np.swapaxes(L, -1, -2), _times(np.swapaxes(Vt, -1, -2), along)[..., None])[..., 0]
+
+
+def scaled_rows(system: System, x: TermValues, flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """L with M = L Lᵀ, and the kept rows in the mass metric, scaled (as `rank.scaled_rows`, for many states)."""
+    kept = list(system.kept)
+    try:
+        L = np.linalg.cholesky(x.M)
+    except np.linalg.LinAlgError:
+        L = np.stack([mass_factor(system.name, M) for M in x.M])  # says what is wrong
+    rows = x.A[:, kept] * (flags[kept] / system.norms)[:, None]
+    return L, np.swapaxes(np.linalg.solve(L, np.swapaxes(rows, -1, -2)), -1, -2)
+
+
+def _factors(S: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Singular value decompositions of the rows; no rows are no obstacle."""
+    if not S.size:
+        count, k, n = S.shape
+        return np.zeros((count, k, 0)), np.zeros((count, 0)), np.zeros((count, 0, n))
+    return np.linalg.svd(S, full_matrices=False)
+
+
+def _times(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    return (matrices @ vectors[..., None])[..., 0]

@@ -22,8 +22,8 @@ class Change:
     Attributes:
         active: constraint name -> on or off. A constraint that is switched on must hold in position; the velocities
             that break it vanish in the least change of kinetic energy, as in a plastic impact.
-        velocities: new velocities by name (a velocity jump), or a full vector; the constraints are then satisfied by the
-            least change of kinetic energy.
+        velocities: new velocities by name (a velocity jump), or a full vector; the constraints are then satisfied by
+            the least change of kinetic energy.
         parameters: new parameter values by name.
         stop: whether the run ends here.
     """
@@ -43,7 +43,7 @@ class Event:
         guard: function f(t), f(t, x) or f(t, q, v) of the motion; x is a `Moment`: x["A"], x["A.v"], x["D.force"] ...
         direction: +1 only when rising, -1 only when falling, 0 both.
         terminal: whether the run ends here.
-        action: a `Change`, or a function of the same arguments as a guard that returns one (or None); None: record only.
+        action: a `Change`, or a function of the same arguments as a guard that returns one (or None); None: record.
     """
 
     name: str

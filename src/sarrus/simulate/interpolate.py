@@ -99,6 +99,7 @@ def hermite(
     a: np.ndarray,
     index: np.ndarray,
     when: np.ndarray,
+    start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Positions, velocities and accelerations between recorded states.
 
@@ -110,6 +111,7 @@ def hermite(
         a: accelerations.
         index: interval of each time asked for: from record i to i + 1.
         when: the times asked for [s].
+        start: accelerations with which each record sets out, if they differ from `a`, those with which it is reached.
 
     Returns:
         q, v and a, one row for each time asked for. Each is right to the sixth, fifth and fourth power of the spacing.
@@ -120,7 +122,7 @@ def hermite(
     s = (np.asarray(when, dtype=float)[:, None] - t[i][:, None]) / step
     xi = difference(layout, q[i], q[j])
     zero = np.zeros_like(xi)
-    first0, second0 = chart_rates(layout, zero, v[i], a[i])
+    first0, second0 = chart_rates(layout, zero, v[i], (a if start is None else start)[i])
     first1, second1 = chart_rates(layout, xi, v[j], a[j])
     ends = np.stack([zero, first0 * step, second0 * step**2, xi, first1 * step, second1 * step**2])
     c = np.einsum("pk,knj->pnj", _QUINTIC, ends)
@@ -133,3 +135,33 @@ def hermite(
         part = slice(turn.v, turn.v + 3)
         out_a[:, part] += (_jacobian_rate(value[:, part], slope[:, part]) @ slope[:, part, None])[..., 0]
     return retract(layout, q[i], value), out_v, out_a
+
+
+def between(values: np.ndarray, t: np.ndarray, breaks: np.ndarray, index: np.ndarray, when: np.ndarray) -> np.ndarray:
+    """Values known at the rows only, between rows: a polynomial through the six nearest rows of one smooth stretch.
+
+    Where a stretch is short, fewer rows are used.
+
+    Args:
+        values: one row for each time of the record.
+        t: times of the record [s].
+        breaks: the last row of each smooth stretch but the last stretch.
+        index: interval of each time asked for: from record i to i + 1.
+        when: the times asked for [s].
+    """
+    starts, ends = np.append(-1, breaks) + 1, np.append(breaks, len(t) - 1)
+    stretch = np.searchsorted(breaks, index)
+    low, high = starts[stretch], ends[stretch]
+    first = np.clip(index - 2, low, np.maximum(low, high - 5))
+    nodes = first[:, None] + np.arange(6)
+    usable = nodes <= high[:, None]
+    nodes = np.minimum(nodes, high[:, None])
+    span = (t[index + 1] - t[index])[:, None]
+    s = (t[nodes] - np.asarray(when, dtype=float)[:, None]) / span
+    weights = np.where(usable, 1.0, 0.0)
+    for j in range(6):
+        for k in range(6):
+            both = usable[:, j] & usable[:, k] & (j != k)
+            gap = np.where(both, s[:, k] - s[:, j], 1.0)
+            weights[:, j] *= np.where(both, s[:, k] / gap, 1.0)
+    return np.einsum("pk,pkn->pn", weights, values[nodes])

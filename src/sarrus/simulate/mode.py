@@ -107,14 +107,14 @@ class Mode:
         worst = max(errors, key=lambda g: errors[g][0])
         if errors[worst][0] > LOOSE:
             raise StateError(
-                f"the start breaks constraint {worst!r} by {errors[worst][0]:.3g} of the machine's size; expected a state "
-                "that is put together: use system.assemble(..., near=state)"
+                f"the start breaks constraint {worst!r} by {errors[worst][0]:.3g} of the machine's size; expected a "
+                "state that is put together: use system.assemble(..., near=state)"
             )
         worst = max(errors, key=lambda g: errors[g][1])
         if errors[worst][1] > LOOSE:
             raise StateError(
-                f"the velocities at the start break constraint {worst!r} (by {errors[worst][1]:.3g} of its speed); expected "
-                "velocities that keep it: use system.assemble(positions, velocities=...)"
+                f"the velocities at the start break constraint {worst!r} (by {errors[worst][1]:.3g} of its speed); "
+                "expected velocities that keep it: use system.assemble(positions, velocities=...)"
             )
         return state
 

@@ -139,8 +139,8 @@ class Run:
             text = f"constraints released for {x.dwell:.3g} s"
             if x.miss > 10 * self.settings.rtol:
                 text += (
-                    f"; on taking them up again the velocity broke them by {x.miss:.2g} of the machine's pace: the motion "
-                    "in between was not that of the machine, use crossing='continue'"
+                    f"; on taking them up again the velocity broke them by {x.miss:.2g} of the machine's pace: the "
+                    "motion in between was not that of the machine, use crossing='continue'"
                 )
         return Crossing(
             x.t, x.q, x.v, rank.singular_values, rank.rank, int(self.motion.raw.rank), direction, text
@@ -229,7 +229,8 @@ class Run:
         stats = Stats(
             self.settings.method, float("nan") if self.settings.fixed else self.settings.rtol, int(raw.steps),
             int(raw.rejected), int(raw.evaluations), int(raw.projections), int(raw.bridges),
-            float(raw.smallest) if raw.steps else float("nan"), span / raw.steps if raw.steps else float("nan"), seconds,
+            float(raw.smallest) if raw.steps else float("nan"), span / raw.steps if raw.steps else float("nan"),
+            seconds,
         )  # fmt: skip
         settings = self.settings.to_dict() | {"compiled inputs": self.law.compiled}
         return Trajectory(

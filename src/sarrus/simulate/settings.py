@@ -79,7 +79,8 @@ def checked_settings(
         raise StateError(f"method {method!r} takes fixed steps: give their length, dt=... in seconds")
     if method not in FIXED and dt is not None:
         raise StateError(
-            f"method {method!r} chooses its own steps: limit them with max_step, or use one of {', '.join(FIXED)} with dt"
+            f"method {method!r} chooses its own steps: limit them with max_step, or use one of {', '.join(FIXED)} "
+            "with dt"
         )
     every, times = _outputs(output, t, float(t_end))
     if isinstance(max_steps, bool) or not isinstance(max_steps, numbers.Integral) or max_steps < 1:

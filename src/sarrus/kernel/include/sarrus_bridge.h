@@ -219,6 +219,7 @@ SR_FN int sr_bridge(sr_motion *m, real h, sr_dense *d, real *q, real *v, real *w
   setup.options.tolerance = exact.options.tolerance = 1e-13;
   setup.options.max_rank = exact.options.max_rank = m->rank;
   exact.options.mode = 1;
+  exact.active = m->active; /* a weak choice of rows is no singular position of the machine */
   for (int k = 0; k < SR_NODES; k++) x[k] = -cos(3.14159265358979323846 * (2 * k + 1) / (2 * SR_NODES));
   const real least = h * 1e-6;
   int longer = 0;

@@ -1,0 +1,158 @@
+"""The results as tables, as plain data and as a plot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from bench.workprec.contestant import Declined
+from bench.workprec.curve import best, cost, front
+from bench.workprec.measure import Curve
+from bench.workprec.problems import Problem
+
+TARGETS = (1e-6, 1e-9)
+RATIO = 10.0  # to be reached
+OURS = "Sarrus"
+COLOURS = {
+    OURS: "black", "IDA": "tab:blue", "scipy-dae": "tab:cyan", "Pinocchio": "tab:red", "MuJoCo": "tab:green",
+    "Exudyn": "tab:orange",
+}  # fmt: skip
+
+
+def entry(problem: Problem, curves: Sequence[Curve], declined: Sequence[Declined]) -> dict[str, Any]:
+    """Everything about one problem as plain data."""
+    return {
+        "problem": problem.name, "title": problem.title, "t_end": problem.t_end, "quantities": problem.quantities,
+        "curves": [_curve(c) for c in curves],
+        "declined": [{"code": d.code, "reason": d.reason} for d in declined],
+        "targets": {f"{target:g}": judge(curves, target) for target in TARGETS},
+    }  # fmt: skip
+
+
+def judge(curves: Sequence[Curve], target: float) -> dict[str, Any]:
+    """What the accuracy costs each code with its best method, and the ratio of the best peer to ours."""
+    codes: dict[str, dict[str, Any]] = {}
+    for code in dict.fromkeys(c.method.code for c in curves):
+        mine = [c for c in curves if c.method.code == code]
+        method, found = best([(c.method.name, cost((p.pair for p in c.points), target)) for c in mine])
+        reached = found.seconds is not None
+        codes[code] = {
+            "seconds": found.seconds, "method": method, "bound": found.bound,
+            "why": None if reached else _why(mine), "closest": _closest(mine),
+        }  # fmt: skip
+    ours = codes.get(OURS, {}).get("seconds")
+    peers = {code: x["seconds"] for code, x in codes.items() if code != OURS and x["seconds"] is not None}
+    first = min(peers, key=lambda code: peers[code]) if peers else None
+    ratio = peers[first] / ours if first and ours else None
+    met = None if ours is None and not peers else bool(ours and (ratio is None or ratio >= RATIO))
+    return {"codes": codes, "best_peer": first, "ratio": ratio, "met": met}
+
+
+def show(rows: Iterable[dict[str, Any]], remarks: Sequence[str], console: Console | None = None) -> None:
+    """Print what the accuracies cost, and who did not reach them and why."""
+    console = console or Console()
+    if not console.is_terminal:
+        console = Console(width=160, highlight=False)
+    rows = list(rows)
+    codes = list(dict.fromkeys(c["code"] for row in rows for c in (*row["curves"], *row["declined"])))
+    table = Table(box=box.SIMPLE_HEAD, title="processor time to reach an error [ms], best method of each")
+    for heading in ("problem", "error", *codes, "best peer\n/ ours", f"target {RATIO:g}"):
+        table.add_column(heading, justify="left" if heading == "problem" else "right")
+    why = Table(box=box.SIMPLE_HEAD, title="not reached, and why")
+    for heading in ("problem", "code", "error", "closest", "its finest settings"):
+        why.add_column(heading)
+    for row in rows:
+        for d in row["declined"]:
+            why.add_row(row["problem"], d["code"], "-", "-", d["reason"])
+        for target, found in row["targets"].items():
+            ratio = "-" if found["ratio"] is None else f"{found['ratio']:.1f}"
+            verdict = "-" if found["met"] is None else "met" if found["met"] else "missed"
+            cells = [_cell(found["codes"].get(code)) for code in codes]
+            table.add_row(f"{row['problem']} {row['title']}", target, *cells, ratio, verdict)
+            for code, x in found["codes"].items():
+                if x["seconds"] is None:
+                    why.add_row(row["problem"], code, target, _number(x["closest"]), x["why"])
+    console.print(table)
+    console.print("< the coarsest setting is already more accurate", style="dim")
+    if why.row_count:
+        console.print(why)
+    for remark in remarks:
+        console.print(remark)
+
+
+def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """One panel for each problem: error against processor time, one line for each method."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    across = min(4, len(rows))
+    down = math.ceil(len(rows) / across)
+    figure = Figure(figsize=(4.2 * across, 3.4 * down + 0.6), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False).ravel()
+    for axis, row in zip(axes, rows, strict=False):
+        for c in row["curves"]:
+            pairs = [(p["error"], p["seconds"]) for p in c["points"] if p["error"] is not None]
+            points = front([(e, s) for e, s in pairs if e < 1.0])
+            if points:
+                style = {"color": COLOURS.get(c["code"], "grey"), "linewidth": 2 if c["code"] == OURS else 1}
+                axis.loglog([e for e, _ in points], [1e3 * s for _, s in points], "o-", markersize=3, **style)
+        axis.set(
+            title=f"{row['problem']} {row['title']}", xlabel="largest relative error", ylabel="processor time [ms]"
+        )
+        axis.invert_xaxis()
+        axis.grid(alpha=0.3)
+    for axis in axes[len(rows) :]:
+        axis.remove()
+    shown = dict.fromkeys(c["code"] for row in rows for c in row["curves"])
+    handles = [Line2D([], [], color=COLOURS.get(code, "grey"), label=code) for code in shown]
+    figure.legend(handles=handles, loc="outside lower center", ncols=max(1, len(handles)))
+    figure.savefig(path, dpi=130)
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    method = curve.method
+    points = [
+        {
+            "setting": p.setting, "seconds": p.seconds if p.times else None, "rounds": p.times,
+            "failure": p.failure or None,
+            **{name: getattr(p.accuracy, name) if p.accuracy else None for name in ("error", "final", "loop", "drift")},
+        }
+        for p in curve.points
+    ]  # fmt: skip
+    return {
+        "code": method.code, "method": method.name, "knob": method.knob, "setup_s": curve.setup,
+        "end": curve.end or "last of its settings", "points": points,
+    }  # fmt: skip
+
+
+def _closest(curves: Sequence[Curve]) -> float | None:
+    errors = [p.accuracy.error for c in curves for p in c.points if p.accuracy]
+    return min(errors, default=None)
+
+
+def _why(curves: Sequence[Curve]) -> str:
+    """The end of the method that came closest."""
+
+    def key(curve: Curve) -> float:
+        return min((p.pair[0] for p in curve.points), default=math.inf)
+
+    curve = min(curves, key=key)
+    last = curve.points[-1].failure if curve.points else ""
+    end = curve.end or last or "last of its settings"
+    return f"{curve.method.name}: {end}"
+
+
+def _cell(found: dict[str, Any] | None) -> str:
+    if found is None or found["seconds"] is None:
+        return "-"
+    return ("< " if found["bound"] else "") + _number(1e3 * found["seconds"])
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
