@@ -33,7 +33,7 @@ TITLE = "# sarrus trajectory"
 ARRAYS = ("t", "q", "v", "a", "u")
 
 
-def save(traj: Trajectory, path: str | Path) -> None:
+def save(traj: Trajectory, path: str | os.PathLike[str]) -> None:
     """Write a trajectory to a file whose ending says how.
 
     A file that is there already is replaced only when the new one is complete.
@@ -59,7 +59,7 @@ def save(traj: Trajectory, path: str | Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def load(path: str | Path, system: System) -> Trajectory:
+def load(path: str | os.PathLike[str], system: System) -> Trajectory:
     """Read a trajectory that `save` wrote.
 
     Args:
