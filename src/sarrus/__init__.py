@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from sarrus.dynamics.compile import compile as compile
     from sarrus.dynamics.state import State as State
     from sarrus.dynamics.system import System as System
-    from sarrus.simulate.driver import simulate as simulate
-    from sarrus.simulate.events import Change as Change
-    from sarrus.simulate.events import Event as Event
-    from sarrus.simulate.inputs import Series as Series
-    from sarrus.simulate.trajectory import Trajectory as Trajectory
+    from sarrus.simulation.driver import simulate as simulate
+    from sarrus.simulation.events import Change as Change
+    from sarrus.simulation.events import Event as Event
+    from sarrus.simulation.inputs import Series as Series
+    from sarrus.simulation.trajectory import Trajectory as Trajectory
 
 __version__ = "0.1.0"
 
@@ -53,11 +53,11 @@ _LAZY = {
     "State": "sarrus.dynamics.state",
     "System": "sarrus.dynamics.system",
     "compile": "sarrus.dynamics.compile",
-    "Change": "sarrus.simulate.events",
-    "Event": "sarrus.simulate.events",
-    "Series": "sarrus.simulate.inputs",
-    "Trajectory": "sarrus.simulate.trajectory",
-    "simulate": "sarrus.simulate.driver",
+    "Change": "sarrus.simulation.events",
+    "Event": "sarrus.simulation.events",
+    "Series": "sarrus.simulation.inputs",
+    "Trajectory": "sarrus.simulation.trajectory",
+    "simulate": "sarrus.simulation.driver",
 }
 
 

@@ -15,8 +15,8 @@ import pytest
 import sarrus as sr
 from sarrus.dynamics.manifold import retract
 from sarrus.model.parts import Body
-from sarrus.simulate.status import Crossing, EventRecord, Stats, Status
-from sarrus.simulate.trajectory import Segment, Trajectory
+from sarrus.simulation.status import Crossing, EventRecord, Stats, Status
+from sarrus.simulation.trajectory import Segment, Trajectory
 from sarrus.view import animate
 from sarrus.view.animate import body_motion, page_data, playing_speed, point_path, write_animation
 from sarrus.view.shapes import body_shapes, places, thickness

@@ -10,9 +10,9 @@ import pytest
 
 import sarrus as sr
 from sarrus.dynamics.manifold import retract
-from sarrus.simulate.driver import simulate
-from sarrus.simulate.status import Crossing, EventRecord, Stats, Status
-from sarrus.simulate.trajectory import Segment, Trajectory
+from sarrus.simulation.driver import simulate
+from sarrus.simulation.status import Crossing, EventRecord, Stats, Status
+from sarrus.simulation.trajectory import Segment, Trajectory
 from sarrus.view import plot
 from sarrus.view.plot import curves, plot_trajectory
 
@@ -271,7 +271,7 @@ def test_no_window_system_is_touched():
         "import sys, numpy as np, sarrus as sr\n"
         "import sarrus.view.plot as plot\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "from sarrus.simulate.trajectory import *\n"
+        "from sarrus.simulation.trajectory import *\n"
         "s = sr.compile(sr.library.build('pendulum')); z = np.zeros((2, 1))\n"
         "traj = Trajectory(s, np.arange(2.0), z, z, z, z, Status('finished'), Stats('x'), (Segment(0, {}, s.p),))\n"
         "plot.plot_trajectory(traj)\n"

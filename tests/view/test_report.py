@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sarrus as sr
-from sarrus.simulate.status import Crossing, EventRecord, Stats, Status
-from sarrus.simulate.trajectory import Segment, Trajectory
+from sarrus.simulation.status import Crossing, EventRecord, Stats, Status
+from sarrus.simulation.trajectory import Segment, Trajectory
 from sarrus.view import report
 from sarrus.view.report import figure_text, write_report
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sarrus.errors import SarrusError
-from sarrus.simulate import access
-from sarrus.simulate.status import Crossing, EventRecord, Stats, Status
-from sarrus.simulate.trajectory import Segment, Trajectory
+from sarrus.simulation import access
+from sarrus.simulation.status import Crossing, EventRecord, Stats, Status
+from sarrus.simulation.trajectory import Segment, Trajectory
 
 if TYPE_CHECKING:
     from sarrus.dynamics.system import System

@@ -20,14 +20,14 @@ from sarrus.errors import SarrusError
 from sarrus.model.expression import numeric
 from sarrus.model.parts import GROUND, Closure, Feature, Joint, Model
 from sarrus.model.tree import span
-from sarrus.simulate import access
-from sarrus.simulate.evaluate import poses
-from sarrus.simulate.interpolate import hermite
+from sarrus.simulation import access
+from sarrus.simulation.evaluate import poses
+from sarrus.simulation.interpolate import hermite
 from sarrus.view.plot import COLOURS, CROSSED, HAPPENED, Curves, curves, marks
 from sarrus.view.shapes import CORNERS, HOLDS, Shape, body_shapes, places, thickness
 
 if TYPE_CHECKING:
-    from sarrus.simulate.trajectory import Trajectory
+    from sarrus.simulation.trajectory import Trajectory
 
 SIZE_LIMIT = 10_000_000  # characters for the poses in the file
 SLIDING = ("prismatic", "cylindrical")

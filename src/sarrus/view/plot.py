@@ -17,12 +17,12 @@ from sarrus.dynamics.manifold import plain_map
 from sarrus.dynamics.rank import scaled_rows
 from sarrus.dynamics.state import State
 from sarrus.errors import SarrusError
-from sarrus.simulate import access
-from sarrus.simulate.evaluate import energies, generalised_force, terms_in_chunks
+from sarrus.simulation import access
+from sarrus.simulation.evaluate import energies, generalised_force, terms_in_chunks
 
 if TYPE_CHECKING:
     from sarrus.dynamics.system import System
-    from sarrus.simulate.trajectory import Trajectory
+    from sarrus.simulation.trajectory import Trajectory
 
 ROWS = 1500  # a curve needs no more points than a page has dots
 FILL = 400  # and no fewer than this, or it has corners

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sarrus.errors import SarrusError
-from sarrus.simulate.status import largest_entries
+from sarrus.simulation.status import largest_entries
 from sarrus.view.animate import fill, page_data, part, script, viewer
 from sarrus.view.plot import CROSSED, HAPPENED, plot_trajectory
 
 if TYPE_CHECKING:
-    from sarrus.simulate.trajectory import Trajectory
+    from sarrus.simulation.trajectory import Trajectory
 
 
 def write_report(traj: Trajectory, path: Any, *, title: str | None = None) -> Path:

@@ -13,12 +13,12 @@ from sarrus.dynamics.solution import Energy
 from sarrus.dynamics.state import State
 from sarrus.errors import StateError, UnknownNameError
 from sarrus.model.layout import Layout
-from sarrus.simulate import evaluate, interpolate
-from sarrus.simulate.status import Stats
+from sarrus.simulation import evaluate, interpolate
+from sarrus.simulation.status import Stats
 
 if TYPE_CHECKING:
     from sarrus.dynamics.system import System
-    from sarrus.simulate.trajectory import Segment, Trajectory
+    from sarrus.simulation.trajectory import Segment, Trajectory
 
 ENERGIES = ("kinetic", "potential", "total", "dissipated", "applied")
 

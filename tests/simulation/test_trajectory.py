@@ -10,9 +10,9 @@ import pytest
 
 import sarrus as sr
 from sarrus.errors import StateError, UnknownNameError
-from sarrus.simulate.evaluate import corrected
-from sarrus.simulate.status import Crossing, EventRecord, Stats, Status
-from sarrus.simulate.trajectory import Segment, Trajectory, join
+from sarrus.simulation.evaluate import corrected
+from sarrus.simulation.status import Crossing, EventRecord, Stats, Status
+from sarrus.simulation.trajectory import Segment, Trajectory, join
 
 G = 9.81
 
@@ -268,8 +268,8 @@ def test_text(four_bar):
 
 
 def test_heavy_packages_wait_until_they_are_needed():
-    heavy = "{'xarray', 'pandas', 'matplotlib', 'sarrus.io.trajectory_files', 'sarrus.simulate.audit'}"
-    code = f"import sarrus.simulate.trajectory, sys; print(sorted({heavy} & set(sys.modules)))"
+    heavy = "{'xarray', 'pandas', 'matplotlib', 'sarrus.io.trajectory_files', 'sarrus.simulation.audit'}"
+    code = f"import sarrus.simulation.trajectory, sys; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

@@ -21,12 +21,12 @@ import numpy as np
 from sarrus.dynamics.state import State
 from sarrus.errors import SarrusError, UnknownNameError
 from sarrus.model.layout import Layout
-from sarrus.simulate import access, evaluate, interpolate
+from sarrus.simulation import access, evaluate, interpolate
 
 if TYPE_CHECKING:
     from sarrus.dynamics.system import System
-    from sarrus.simulate.evaluate import Residuals
-    from sarrus.simulate.trajectory import Trajectory
+    from sarrus.simulation.evaluate import Residuals
+    from sarrus.simulation.trajectory import Trajectory
 
 TINY = 1e-3  # a machine that moves less than this part of its length in the whole run counts as standing still
 TOLERANCE = 1e-6

@@ -57,9 +57,11 @@ class Mode:
         too large (overconstrained machines), so neighbours on the manifold are asked.
         """
         flags, system = self.flags, self.system
+        best = _rank(system, state, flags)
+        if best == min(int(flags[list(system.kept)].sum()), system.layout.nv):
+            return best  # no position has more
         rng = np.random.default_rng(1)
         scales = np.array(system.layout.scales)
-        best = _rank(system, state, flags)
         for spread in (1e-2, 1e-2, 3e-3):
             guess = retract(system.layout, state.q, spread * scales * rng.uniform(-1, 1, system.layout.nv))
             near = State(system.layout, guess, None, state.t)

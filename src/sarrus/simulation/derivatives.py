@@ -15,7 +15,7 @@ from typing import Any
 from sarrus.dynamics.system import System
 from sarrus.kernel import cache
 from sarrus.kernel.library import build_library
-from sarrus.simulate.evaluate import stored, symbols
+from sarrus.simulation.evaluate import stored, symbols
 
 
 def jacobian(system: System) -> Any:

@@ -16,8 +16,8 @@ import xarray
 import sarrus as sr
 from sarrus.errors import SarrusError
 from sarrus.io import trajectory_files
-from sarrus.simulate.status import Crossing, EventRecord, Stats, Status
-from sarrus.simulate.trajectory import Segment, Trajectory
+from sarrus.simulation.status import Crossing, EventRecord, Stats, Status
+from sarrus.simulation.trajectory import Segment, Trajectory
 
 HDF5 = importlib.util.find_spec("h5py") is not None
 ENGINES = [

@@ -10,10 +10,10 @@ from scipy.integrate import solve_ivp
 
 import sarrus as sr
 from sarrus.errors import UnknownNameError
-from sarrus.simulate.audit import AuditError
-from sarrus.simulate.evaluate import corrected
-from sarrus.simulate.status import Crossing, EventRecord, Stats, Status
-from sarrus.simulate.trajectory import Segment, Trajectory
+from sarrus.simulation.audit import AuditError
+from sarrus.simulation.evaluate import corrected
+from sarrus.simulation.status import Crossing, EventRecord, Stats, Status
+from sarrus.simulation.trajectory import Segment, Trajectory
 
 G = 9.81
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sarrus as sr
-from sarrus.simulate.status import CODES, Crossing, EventRecord, Stats, Status, where
+from sarrus.simulation.status import CODES, Crossing, EventRecord, Stats, Status, where
 
 
 @pytest.mark.parametrize("code", CODES)

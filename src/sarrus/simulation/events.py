@@ -11,8 +11,8 @@ import numpy as np
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
-from sarrus.simulate.callbacks import GUARD, Called, Symbols, apply, arity, numbers, python_callback
-from sarrus.simulate.moment import Moment
+from sarrus.simulation.callbacks import GUARD, Called, Symbols, apply, arity, numbers, python_callback
+from sarrus.simulation.moment import Moment
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sarrus.simulate.callbacks import numeric_moment
-from sarrus.simulate.status import Status, where
+from sarrus.simulation.callbacks import numeric_moment
+from sarrus.simulation.status import Status, where
 
 if TYPE_CHECKING:
-    from sarrus.simulate.run import Run
+    from sarrus.simulation.run import Run
 
 WILD = 1e7  # speeds this many times the fastest at the start, or of one radian or length per second, are no motion
 FINEST = 1e-13  # tolerances below this are out of reach of numbers with sixteen digits

@@ -8,9 +8,9 @@ import pytest
 import sarrus as sr
 from sarrus.dynamics.manifold import difference, quat_exp, quat_multiply, retract
 from sarrus.errors import StateError
-from sarrus.simulate import interpolate
-from sarrus.simulate.status import Stats, Status
-from sarrus.simulate.trajectory import Segment, Trajectory
+from sarrus.simulation import interpolate
+from sarrus.simulation.status import Stats, Status
+from sarrus.simulation.trajectory import Segment, Trajectory
 
 
 @pytest.fixture(scope="module")

@@ -14,16 +14,16 @@ from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import SarrusError
 from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, METHODS, Motion, Passage
-from sarrus.simulate import derivatives
-from sarrus.simulate.callbacks import Called, numeric_moment
-from sarrus.simulate.endings import failure
-from sarrus.simulate.events import Change, Event, change_of, describe, make_guards
-from sarrus.simulate.inputs import make_law
-from sarrus.simulate.mode import LOOSE, Mode, shape_of
-from sarrus.simulate.progress import Progress
-from sarrus.simulate.settings import Settings
-from sarrus.simulate.status import Crossing, EventRecord, Stats, Status, where
-from sarrus.simulate.trajectory import Segment, Trajectory
+from sarrus.simulation import derivatives
+from sarrus.simulation.callbacks import Called, numeric_moment
+from sarrus.simulation.endings import failure
+from sarrus.simulation.events import Change, Event, change_of, describe, make_guards
+from sarrus.simulation.inputs import make_law
+from sarrus.simulation.mode import LOOSE, Mode, shape_of
+from sarrus.simulation.progress import Progress
+from sarrus.simulation.settings import Settings
+from sarrus.simulation.status import Crossing, EventRecord, Stats, Status, where
+from sarrus.simulation.trajectory import Segment, Trajectory
 
 SLICE = 0.05  # seconds between looks at the clock and the keyboard
 

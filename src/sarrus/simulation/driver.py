@@ -12,11 +12,11 @@ from typing import Any
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import SarrusError, StateError
-from sarrus.simulate.events import Event, checked_events
-from sarrus.simulate.mode import Mode
-from sarrus.simulate.run import Run
-from sarrus.simulate.settings import checked_settings
-from sarrus.simulate.trajectory import Trajectory
+from sarrus.simulation.events import Event, checked_events
+from sarrus.simulation.mode import Mode
+from sarrus.simulation.run import Run
+from sarrus.simulation.settings import checked_settings
+from sarrus.simulation.trajectory import Trajectory
 
 log = logging.getLogger("sarrus")
 
@@ -73,7 +73,7 @@ def simulate(
         baumgarte: gains alpha, beta [1/s] of Φ'' + 2 alpha Φ' + beta² Φ = 0.
         active: constraint name -> False for those switched off at the start.
         max_steps: most steps of the run.
-        progress: whether to show a progress bar; None: on a terminal, if the run takes more than two seconds.
+        progress: show a progress bar; None: on a terminal, if the run takes more than two seconds.
         save: file in which the trajectory is saved at the end, however it ends.
 
     Returns:
@@ -93,17 +93,21 @@ def simulate(
     run = Run(mode, state, settings, inputs, checked_events(events), progress)
     trajectory = run.result(time.perf_counter() - began, system)
     if previous is not None:
-        from sarrus.simulate.trajectory import join
+        from sarrus.simulation.trajectory import join
 
         trajectory = join(previous, trajectory)
     if not trajectory.status.ok:
         log.warning("%s: %s", system.name, trajectory.status)
     if save is not None:
-        try:
-            trajectory.save(save)
-        except (SarrusError, OSError) as error:  # what was computed matters more than where it was to go
-            log.error("%s: not saved: %s", system.name, error)
+        _save(trajectory, save)
     return trajectory
+
+
+def _save(trajectory: Trajectory, path: str | PathLike[str]) -> None:
+    try:
+        trajectory.save(path)
+    except (SarrusError, OSError) as error:  # what was computed matters more than where it was to go
+        log.error("%s: not saved: %s", trajectory.system.name, error)
 
 
 def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) -> tuple[Mode, State]:

@@ -19,12 +19,12 @@ from sarrus.dynamics.solution import Energy
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
-from sarrus.simulate import access
-from sarrus.simulate.evaluate import Residuals
-from sarrus.simulate.status import Crossing, EventRecord, Stats, Status
+from sarrus.simulation import access
+from sarrus.simulation.evaluate import Residuals
+from sarrus.simulation.status import Crossing, EventRecord, Stats, Status
 
 if TYPE_CHECKING:
-    from sarrus.simulate.audit import Audit
+    from sarrus.simulation.audit import Audit
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class Trajectory:
             raise_above: raise `AuditError` if a relative error exceeds this number; or a limit for each quantity by
                 name ("loop", "velocity", "acceleration", "motion", "energy").
         """
-        from sarrus.simulate.audit import audit
+        from sarrus.simulation.audit import audit
 
         return audit(self, raise_above)
 

@@ -18,8 +18,8 @@ import numpy as np
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel.library import build_library
-from sarrus.simulate.evaluate import stored
-from sarrus.simulate.moment import Moment
+from sarrus.simulation.evaluate import stored
+from sarrus.simulation.moment import Moment
 
 _real = ctypes.POINTER(ctypes.c_double)
 LAW = ctypes.CFUNCTYPE(ctypes.c_long, *[_real] * 5)  # t, q, v, p, u
