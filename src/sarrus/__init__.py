@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from sarrus.analysis.check import Check as Check
     from sarrus.analysis.check import check as check
     from sarrus.dynamics.compile import compile as compile
+    from sarrus.dynamics.formulations import formulation as formulation
+    from sarrus.dynamics.formulations import formulations as formulations
+    from sarrus.dynamics.formulations.matrices import Matrices as Matrices
+    from sarrus.dynamics.formulations.record import Formulation as Formulation
     from sarrus.dynamics.state import State as State
     from sarrus.dynamics.system import System as System
     from sarrus.simulation.driver import simulate as simulate
@@ -53,6 +57,10 @@ _LAZY = {
     "State": "sarrus.dynamics.state",
     "System": "sarrus.dynamics.system",
     "compile": "sarrus.dynamics.compile",
+    "Formulation": "sarrus.dynamics.formulations.record",
+    "formulation": "sarrus.dynamics.formulations",
+    "formulations": "sarrus.dynamics.formulations",
+    "Matrices": "sarrus.dynamics.formulations.matrices",
     "Change": "sarrus.simulation.events",
     "Event": "sarrus.simulation.events",
     "Series": "sarrus.simulation.inputs",
