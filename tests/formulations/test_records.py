@@ -56,7 +56,7 @@ def test_options_are_kept_and_the_formulation_itself_is_not_changed():
         ("quasi-velocity", {"factor": "lu"}, "expected one of cholesky, root, innovation"),
         ("null-space", {"basis": 3}, "expected one of coordinates, orthonormal"),
         ("baumgarte", {"alpha": -1.0}, "expected a number that is not negative"),
-        ("regularised", {"h": 0.0}, "expected a positive number of seconds"),
+        ("regularised", {"h": 0.0}, "expected 'auto' or a positive number of seconds"),
     ],
 )
 def test_wrong_options_are_refused_with_what_is_right(name, options, text):

@@ -174,6 +174,7 @@ class Motion:
         self._run = library.sarrus_run
         self._run.restype, self._run.argtypes = _long, [_pointer]
         self.raw = motion()
+        self.tail = np.zeros(0)  # what a right-hand side other than the machine's own finds after its row data
         self._kept: dict[str, Any] = {}
         self._machine = ctypes.CDLL(str(machine))
         for name in ("state", "correct", "select", "linear"):

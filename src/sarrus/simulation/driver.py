@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
+from sarrus.dynamics.formulations.record import Formulation
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import SarrusError, StateError
 from sarrus.simulation.events import Event, checked_events
 from sarrus.simulation.mode import Mode
+from sarrus.simulation.plan import make_plan
 from sarrus.simulation.run import Run
 from sarrus.simulation.settings import checked_settings
 from sarrus.simulation.trajectory import Trajectory
@@ -41,6 +43,7 @@ def simulate(
     loop_error: float = 1e-12,
     baumgarte: tuple[float, float] = (10.0, 10.0),
     active: Mapping[str, bool] | None = None,
+    formulation: str | Formulation | None = None,
     max_steps: int = 10_000_000,
     progress: bool | None = None,
     save: str | PathLike[str] | None = None,
@@ -72,6 +75,8 @@ def simulate(
         loop_error: largest loop error left by the projection, relative to the machine's size.
         baumgarte: gains alpha, beta [1/s] of Φ'' + 2 alpha Φ' + beta² Φ = 0.
         active: constraint name -> False for those switched off at the start.
+        formulation: another way to write the motion (a name, or `sarrus.formulation(name, ...)`); it must make a
+            problem that the method takes.
         max_steps: most steps of the run.
         progress: show a progress bar; None: on a terminal, if the run takes more than two seconds.
         save: file in which the trajectory is saved at the end, however it ends.
@@ -83,21 +88,25 @@ def simulate(
         StateError: if what was asked for makes no sense; nothing is computed then.
     """
     began = time.perf_counter()
-    previous = start if isinstance(start, Trajectory) else None
     mode, state = _beginning(system, start, active)
+    plan = make_plan(formulation, method, drift, baumgarte, dt)
     settings = checked_settings(
-        system.layout, state.t, t_end, method, rtol, atol, dt, max_step, sample, output, crossing, window, drift,
-        loop_error, baumgarte, max_steps,
+        system.layout, state.t, t_end, method, rtol, atol, dt, max_step, sample, output, crossing, window,
+        plan.drift, loop_error, plan.baumgarte, max_steps,
     )  # fmt: skip
     state = mode.require(state, settings.drift)
-    run = Run(mode, state, settings, inputs, checked_events(events), progress)
-    trajectory = run.result(time.perf_counter() - began, system)
-    if previous is not None:
+    run = Run(mode, state, settings, inputs, checked_events(events), progress, plan)
+    return _finished(run.result(time.perf_counter() - began, system), start, save)
+
+
+def _finished(trajectory: Trajectory, start: State | Trajectory, save: str | PathLike[str] | None) -> Trajectory:
+    """Joined to what came before, announced if it failed, and saved."""
+    if isinstance(start, Trajectory):
         from sarrus.simulation.trajectory import join
 
-        trajectory = join(previous, trajectory)
+        trajectory = join(start, trajectory)
     if not trajectory.status.ok:
-        log.warning("%s: %s", system.name, trajectory.status)
+        log.warning("%s: %s", trajectory.system.name, trajectory.status)
     if save is not None:
         _save(trajectory, save)
     return trajectory

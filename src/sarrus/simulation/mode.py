@@ -77,7 +77,7 @@ class Mode:
         flags = self.flags[kept]
         square = system.norms**2
         motion.array("p", system.p)
-        motion.array("rowdata", np.concatenate([square, 1 / square, 1 / system.norms]))
+        motion.array("rowdata", np.concatenate([square, 1 / square, 1 / system.norms, motion.tail]))
         motion.array("active", flags)
         motion.array("unit", self.units()[kept])
         raw.rank = self.generic_rank(state) if kept else 0

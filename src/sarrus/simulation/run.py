@@ -20,6 +20,7 @@ from sarrus.simulation.endings import failure
 from sarrus.simulation.events import Change, Event, change_of, describe, make_guards
 from sarrus.simulation.inputs import make_law
 from sarrus.simulation.mode import LOOSE, Mode, shape_of
+from sarrus.simulation.plan import Plan
 from sarrus.simulation.progress import Progress
 from sarrus.simulation.settings import Settings
 from sarrus.simulation.status import Crossing, EventRecord, Stats, Status, where
@@ -32,10 +33,17 @@ class Run:
     """A run from a state to its end; `result` makes the trajectory of what it found."""
 
     def __init__(
-        self, mode: Mode, state: State, settings: Settings, inputs: Any, events: Sequence[Event], progress: bool | None
+        self,
+        mode: Mode,
+        state: State,
+        settings: Settings,
+        inputs: Any,
+        events: Sequence[Event],
+        progress: bool | None,
+        plan: Plan,
     ):
         """Prepare the kernel and go."""
-        self.mode, self.settings, self.events = mode, settings, events
+        self.mode, self.settings, self.events, self.plan = mode, settings, events, plan
         self.called = Called()
         self.rows: list[np.ndarray] = []
         self.count = 0
@@ -45,6 +53,7 @@ class Run:
         system, t0 = mode.system, float(state.t)
         self.start = state
         self.motion = motion = Motion(shape_of(system), _path(system))
+        plan.enter(motion, system)
         self.law = make_law(system, inputs, settings.sample, state, settings.t_end, self.called)
         guards = make_guards(system, events, state, settings.t_end, self.called)
         motion.call("law", self.law.callback)
@@ -232,7 +241,7 @@ class Run:
             float(raw.smallest) if raw.steps else float("nan"), span / raw.steps if raw.steps else float("nan"),
             seconds,
         )  # fmt: skip
-        settings = self.settings.to_dict() | {"compiled inputs": self.law.compiled}
+        settings = self.settings.to_dict() | self.plan.to_dict() | {"compiled inputs": self.law.compiled}
         return Trajectory(
             system, t[:, 0].copy(), q.copy(), v.copy(), a.copy(), u.copy(), self.status, stats, segments,
             tuple(self.crossings), tuple(self.records), settings,

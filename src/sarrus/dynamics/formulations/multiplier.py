@@ -19,7 +19,6 @@ from sarrus.dynamics.formulations.record import (
     defaults,
     is_automatic_or_positive,
     is_not_negative,
-    is_positive,
 )
 
 
@@ -82,7 +81,7 @@ def _baumgarte(x: Point, options: Mapping[str, Any]) -> Evaluation:
 
 def _regularised(x: Point, options: Mapping[str, Any]) -> Evaluation:
     """λ = -(Wc² + ε I)⁻¹ Wc [A M⁻¹(f - h) - γ + (2/h)(A v - a) + (2/h²) Φ], Wc = A M⁻¹ Aᵀ, by its eigenvalues."""
-    h = float(options["h"])
+    h = 1e-3 if isinstance(options["h"], str) else float(options["h"])
     s, V = np.linalg.eigh(x.A @ x.by_mass(x.A.T)) if len(x.A) else (np.zeros(0), np.zeros((0, 0)))
     eps = (1e-4 * max(float(s[-1]), 0.0)) ** 2 if isinstance(options["eps"], str) else float(options["eps"])
     wanted = x.A @ x.free() - x.gamma + 2 / h * x.slip + 2 / h**2 * x.phi
@@ -95,8 +94,8 @@ _GAINS = {
     "beta": Option(10.0, "stiffness of errors [1/s]", is_not_negative, "a number that is not negative"),
 }
 _SMOOTH = {
-    "h": Option(1e-3, "time within which errors are damped [s]; sqrt(2)/h is their frequency", is_positive,
-                "a positive number of seconds"),
+    "h": Option("auto", "time within which errors are damped [s]; auto: dt of rk4, 2 dt of euler, else 1 ms",
+                is_automatic_or_positive, "'auto' or a positive number of seconds"),
     "eps": Option("auto", "how much is given up for regularity; auto: (1e-4 times the largest eigenvalue of Wc)²",
                   is_automatic_or_positive, "'auto' or a positive number"),
 }  # fmt: skip

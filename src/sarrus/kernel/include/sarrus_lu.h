@@ -1,0 +1,40 @@
+/* Gaussian elimination with row exchanges for small dense matrices, row major. */
+#ifndef SARRUS_LU_H
+#define SARRUS_LU_H
+
+/* P A = L U in place; 0 if singular */
+SR_FN int sr_lu(real *a, int *swap, int n) {
+  for (int k = 0; k < n; k++) {
+    int best = k;
+    for (int i = k + 1; i < n; i++)
+      if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
+    swap[k] = best;
+    if (!(fabs(a[best * n + k]) > 0)) return 0;
+    if (best != k)
+      for (int j = 0; j < n; j++) {
+        const real x = a[k * n + j];
+        a[k * n + j] = a[best * n + j], a[best * n + j] = x;
+      }
+    for (int i = k + 1; i < n; i++) {
+      const real f = a[i * n + k] /= a[k * n + k];
+      if (f != 0)
+        for (int j = k + 1; j < n; j++) a[i * n + j] -= f * a[k * n + j];
+    }
+  }
+  return 1;
+}
+
+SR_FN void sr_lu_solve(const real *a, const int *swap, int n, real *x) {
+  for (int k = 0; k < n; k++) { /* rows were exchanged whole, so all exchanges come first */
+    const real t = x[k];
+    x[k] = x[swap[k]], x[swap[k]] = t;
+  }
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < i; j++) x[i] -= a[i * n + j] * x[j];
+  for (int i = n - 1; i >= 0; i--) {
+    for (int j = i + 1; j < n; j++) x[i] -= a[i * n + j] * x[j];
+    x[i] /= a[i * n + i];
+  }
+}
+
+#endif
