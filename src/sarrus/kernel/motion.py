@@ -57,8 +57,8 @@ class Shape:
     plain: tuple[tuple[int, int], ...]
     turns: tuple[tuple[int, int], ...]
 
-    def source(self) -> str:
-        """C text of the integrators."""
+    def head(self) -> str:
+        """C text of the sizes, the tables of coordinates and the coefficients of the methods."""
         sizes = {"NQ": self.nq, "NV": self.nv, "NU": self.nu, "NP": self.np, "M": self.m, "K": self.kept}
         sizes |= {"PLAIN": len(self.plain), "TURNS": len(self.turns)}
         lines = ['#include "sarrus_real.h"', *(f"#define SR_{key} {value}" for key, value in sizes.items())]
@@ -66,7 +66,11 @@ class Shape:
             for place, letter in enumerate("qv"):
                 values = ", ".join(str(pair[place]) for pair in pairs) or "0"
                 lines.append(f"SR_TABLE int sr_{name}_{letter}[] = {{{values}}};")
-        return "\n".join([*lines, tables(), *(f'#include "sarrus_{name}.h"' for name in _HEADERS), ""])
+        return "\n".join([*lines, tables(), ""])
+
+    def source(self) -> str:
+        """C text of the integrators."""
+        return "\n".join([self.head(), *(f'#include "sarrus_{name}.h"' for name in _HEADERS), ""])
 
 
 class _Options(ctypes.Structure):
@@ -83,7 +87,8 @@ class _Setup(ctypes.Structure):
     ]
 
 
-def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
+def fields(kind: Any, names: str) -> list[tuple[str, Any]]:
+    """Fields of one kind for a record that C and Python share."""
     return [(name, kind) for name in names.split()]
 
 
@@ -91,32 +96,32 @@ def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
 def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
     """`sr_crossing` and `sr_motion` of sarrus_motion.h for these sizes."""
     q, v, y, k = _real * max(nq, 1), _real * max(nv, 1), _real * max(2 * nv, 1), _real * max(kept, 1)
-    dense = [("kind", _long), *_fields(_real, "t h"), ("q", q), *_fields(y, "y0 y1 f0 f1")]
+    dense = [("kind", _long), *fields(_real, "t h"), ("q", q), *fields(y, "y0 y1 f0 f1")]
     dense += [("more", y * 7), ("ca", v * _TERMS_A), ("cd", v * _TERMS_D)]
-    crossing = [*_fields(_real, "t sigma around dwell miss"), ("q", q), ("v", v)]
+    crossing = [*fields(_real, "t sigma around dwell miss"), ("q", q), ("v", v)]
     motion = [
-        *_fields(_pointer, "state correct select linear law guard jacobian discrete"),
+        *fields(_pointer, "state correct select linear law guard jacobian discrete"),
         ("setup", _Setup),
         ("active", _pointer),
         ("chosen", k),
-        *_fields(_pointer, "unit scale atol"),
-        *_fields(_real, "rtol drift baumgarte1 baumgarte2 window pivot"),
-        *_fields(_long, "method crossing correction guards guards_need_force"),
-        *_fields(_real, "sample next_sample"),
+        *fields(_pointer, "unit scale atol"),
+        *fields(_real, "rtol drift baumgarte1 baumgarte2 window pivot"),
+        *fields(_long, "method crossing correction guards guards_need_force"),
+        *fields(_real, "sample next_sample"),
         ("u", _pointer),
-        *_fields(_real, "t h t_end max_step fixed"),
-        *_fields(_long, "chunk max_steps"),
+        *fields(_real, "t h t_end max_step fixed"),
+        *fields(_long, "chunk max_steps"),
         ("q", q),
-        *_fields(v, "v a"),
-        *_fields(_real, "s s_old s_ref s_floor rate_scale err_old"),
+        *fields(v, "v a"),
+        *fields(_real, "s s_old s_ref s_floor rate_scale err_old"),
         ("a_old", v),
-        *_fields(_real, "h_old smallest longest err_last"),
-        *_fields(_long, "started mark has_old rejected_last rank dependent"),
-        *_fields(_long, "steps rejected evaluations projections bridges factorisations"),
+        *fields(_real, "h_old smallest longest err_last"),
+        *fields(_long, "started mark has_old rejected_last rank dependent"),
+        *fields(_long, "steps rejected evaluations projections bridges factorisations"),
         ("rows", _pointer),
-        *_fields(_long, "row_count row_room every next_time time_count pending"),
-        *_fields(_pointer, "times g fresh scratch scratch_at wanted fired keep crossings"),
-        *_fields(_long, "crossing_count crossing_room released"),
+        *fields(_long, "row_count row_room every next_time time_count pending"),
+        *fields(_pointer, "times g fresh scratch scratch_at wanted fired keep crossings"),
+        *fields(_long, "crossing_count crossing_room released"),
         ("regular", _Options),
         ("dense", type("_Dense", (ctypes.Structure,), {"_fields_": dense})),
         ("memory", _pointer),

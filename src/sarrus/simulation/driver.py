@@ -56,6 +56,7 @@ def simulate(
         t_end: when to stop [s].
         method: "dop853" (order 8, the default), "dopri5" (order 5), "radau" (implicit, order 5, for stiff machines), or
             with fixed steps "rk4", "euler" (semi-implicit), "variational" (order 2, energy error bounded for ever).
+            For differential-algebraic forms: "radau", "ida" (SUNDIALS), "generalized-alpha" (fixed steps).
         rtol: relative tolerance of the adaptive methods.
         atol: absolute tolerance of the coordinates' motion (a number, or by name); rtol of a radian or of the machine's
             length if not given.
@@ -95,8 +96,15 @@ def simulate(
         plan.drift, loop_error, plan.baumgarte, max_steps,
     )  # fmt: skip
     state = mode.require(state, settings.drift)
-    run = Run(mode, state, settings, inputs, checked_events(events), progress, plan)
-    return _finished(run.result(time.perf_counter() - began, system), start, save)
+    found = checked_events(events)
+    if plan.form is not None and plan.form.index:
+        from sarrus.simulation.dae.run import run_dae
+
+        trajectory = run_dae(mode, state, settings, inputs, found, plan, lambda: time.perf_counter() - began)
+    else:
+        run = Run(mode, state, settings, inputs, found, progress, plan)
+        trajectory = run.result(time.perf_counter() - began, system)
+    return _finished(trajectory, start, save)
 
 
 def _finished(trajectory: Trajectory, start: State | Trajectory, save: str | PathLike[str] | None) -> Trajectory:

@@ -18,11 +18,15 @@ from sarrus.kernel.motion import Motion
 ACCEPTS: Mapping[str, tuple[int, ...]] = {
     "dop853": (0,),
     "dopri5": (0,),
-    "radau": (0,),
+    "radau": (0, 1, 2, 3),
     "rk4": (0,),
     "euler": (0,),
     "variational": (),
+    "ida": (1, 2, 3),
+    "generalized-alpha": (3,),
 }
+# what a method that takes no ODE gets if nobody names a formulation
+_USUAL = {"ida": "ggl", "generalized-alpha": "index-3"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,7 @@ def make_plan(
         baumgarte: gains as asked for.
         dt: length of fixed steps [s], if they are fixed.
     """
+    formulation = _USUAL.get(method) if formulation is None else formulation
     if formulation is None:
         return Plan(None, drift, baumgarte)
     form = chosen(formulation)
@@ -88,6 +93,8 @@ def fits(form: Formulation, method: str) -> bool:
     """Whether a method takes the problem that a formulation makes."""
     if form.name == "regularised":  # errors are damped within a time that is the step's own (sheet 10)
         return method in ("rk4", "euler")
+    if method == "ida" or (form.index and method == "radau"):
+        return form.index in ACCEPTS[method] and form.name != "coordinate-split"
     return form.index in ACCEPTS[method]
 
 

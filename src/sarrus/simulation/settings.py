@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from sarrus.errors import StateError
-from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, METHODS
+from sarrus.kernel.motion import CORRECTIONS, CROSSINGS
+from sarrus.kernel.motion import METHODS as ODE_METHODS
 from sarrus.model.layout import Layout
 
-FIXED = ("rk4", "euler", "variational")
+# those of the compiled integrators, and those that only solve differential-algebraic forms
+METHODS = (*ODE_METHODS, "ida", "generalized-alpha")
+FIXED = ("rk4", "euler", "variational", "generalized-alpha")
 
 
 @dataclass(frozen=True, eq=False)
