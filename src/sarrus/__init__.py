@@ -35,6 +35,8 @@ from sarrus.model.mechanism import Mechanism as Mechanism
 if TYPE_CHECKING:
     from sarrus.analysis.check import Check as Check
     from sarrus.analysis.check import check as check
+    from sarrus.analysis.compare import Comparison as Comparison
+    from sarrus.analysis.compare import compare as compare
     from sarrus.dynamics.compile import compile as compile
     from sarrus.dynamics.formulations import formulation as formulation
     from sarrus.dynamics.formulations import formulations as formulations
@@ -54,6 +56,8 @@ __version__ = "0.1.0"
 _LAZY = {
     "Check": "sarrus.analysis.check",
     "check": "sarrus.analysis.check",
+    "Comparison": "sarrus.analysis.compare",
+    "compare": "sarrus.analysis.compare",
     "State": "sarrus.dynamics.state",
     "System": "sarrus.dynamics.system",
     "compile": "sarrus.dynamics.compile",

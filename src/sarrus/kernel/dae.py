@@ -16,7 +16,7 @@ _real, _long, _pointer = ctypes.c_double, ctypes.c_long, ctypes.c_void_p
 
 class _Raw(ctypes.Structure):
     _fields_ = [
-        *fields(_pointer, "law p on scale atol rtol power u y yp rows memory"),
+        *fields(_pointer, "law p on scale atol rtol power u y yp rows memory split"),
         *fields(_real, "t h t_end max_step fixed pace"),
         *fields(_long, "row_count row_room chunk max_steps started"),
         *fields(_long, "steps rejected evaluations jacobians factorisations failed"),
@@ -39,6 +39,8 @@ class Dae:
         self.rows = self.array("rows", np.zeros((self.ROWS, 1 + columns)))
         self.raw.row_room, self.raw.chunk = self.ROWS, 256
         self.array("memory", np.zeros(library.sarrus_dae_memory_size() // 8 + 1))
+        self._split = np.zeros(size + 1, dtype=np.int64)
+        self.raw.split = self._split.ctypes.data
         self._t, self._c = np.zeros(1), np.zeros(1)
         self._in = np.zeros(size), np.zeros(size)
         self._out, self._matrix = np.zeros(size), np.zeros((size, size))
@@ -63,6 +65,11 @@ class Dae:
         self._kept[field] = array
         setattr(self.raw, field, array.ctypes.data)
         return array
+
+    def tolerances(self, atol: np.ndarray, rtol: np.ndarray, power: np.ndarray) -> None:
+        """Tolerance atol + rtol |y| of each unknown, 0 if untested; its error counts times powers of h."""
+        self.atol, self.power = self.array("atol", atol), self.array("power", power)
+        self.array("rtol", rtol)
 
     def call(self, function: Any) -> None:
         """Hand over the function that gives the inputs, or None."""

@@ -93,8 +93,6 @@ def fits(form: Formulation, method: str) -> bool:
     """Whether a method takes the problem that a formulation makes."""
     if form.name == "regularised":  # errors are damped within a time that is the step's own (sheet 10)
         return method in ("rk4", "euler")
-    if method == "ida" or (form.index and method == "radau"):
-        return form.index in ACCEPTS[method] and form.name != "coordinate-split"
     return form.index in ACCEPTS[method]
 
 

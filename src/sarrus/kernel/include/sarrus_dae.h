@@ -1,7 +1,8 @@
 /* Integrators for F(t, y, y') = 0 of index up to 3: Radau IIA of order 5, and generalized-alpha for the index-3 form.
 
    y = (q, v, rest) with SR_NQ, SR_NV and SR_N - SR_NQ - SR_NV entries. The generated part gives sr_equations (F) and
-   sr_derivatives (dF/dy + c dF/dy', one column after the other); rows that are switched off only say lambda = 0.
+   sr_derivatives (dF/dy + c dF/dy', one column after the other); rows that are switched off only say lambda = 0. With
+   SR_SPLIT the form is that of sarrus_split.h.
 
    What is tested for accuracy are positions and velocities. Multipliers and accelerations stay out of the test: an index-2
    (3) variable is one (two) powers of h less accurate, so that a test on them stops the integration where they grow; in the
@@ -19,6 +20,7 @@ typedef struct {
   const real *atol, *rtol, *power;         /* of each entry of y: tolerance atol + rtol |y|, 0 if untested; powers of h */
   real *u, *y, *yp, *rows;                 /* rows: (t, q, v) */
   double *memory;
+  long *split;                             /* SR_SPLIT: which coordinates depend on others, and whether that is known */
   real t, h, t_end, max_step, fixed, pace;
   long row_count, row_room, chunk, max_steps, started;
   long steps, rejected, evaluations, jacobians, factorisations, failed;
@@ -39,14 +41,22 @@ SR_EXPORT long sarrus_dae_memory_size(void) { return (long)sizeof(sr_dae_memory)
 SR_EXPORT long sarrus_residual(sr_dae *d, const real *t, const real *y, const real *yp, real *out) {
   d->evaluations++;
   if (d->law && d->law(t, y, y + SR_NQ, d->p, d->u)) return d->failed = 1;
+#if SR_SPLIT
+  sr_split_equations(d->split, t, y, yp, d->u, d->p, d->on, d->scale, out);
+#else
   sr_equations(t, y, yp, d->u, d->p, d->on, d->scale, out);
+#endif
   return 0;
 }
 
 /* one column after the other */
 SR_EXPORT void sarrus_jacobian(sr_dae *d, const real *t, const real *y, const real *yp, const real *c, real *out) {
   d->jacobians++;
+#if SR_SPLIT
+  sr_split_derivatives(d->split, t, y, yp, c, d->u, d->p, d->on, d->scale, out);
+#else
   sr_derivatives(t, y, yp, c, d->u, d->p, d->on, d->scale, out);
+#endif
 }
 
 /* dF/dy and dF/dy' at a place, row major */

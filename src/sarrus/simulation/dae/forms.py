@@ -7,6 +7,7 @@ With rows and multipliers scaled by the references d of the rows, and rows that 
     index-3       q̇ - N v,  M v̇ + h - B u - Aᵀλ,  Φ                            y = (q, v, λ)
     ggl           q̇ - N (v + Aᵀμ),  M v̇ + h - B u - Aᵀλ,  Φ,  A v - a          y = (q, v, λ, μ)
     ggl-implicit  q̇ - N (v + Aᵀμ),  v̇ - w,  M w + h - B u - Aᵀλ,  Φ,  A v - a  y = (q, v, w, λ, μ)
+    coordinate-split  Pc (q̇ - v),  Pc (M v̇ + h - B u),  Φ,  A v - a            y = (q, v)
 
 Nonholonomic rows have no Φ: in its place they say A v = a, and have no μ.
 """
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from sarrus.dynamics.system import System
+from sarrus.errors import StateError
 from sarrus.kernel import cache
 from sarrus.kernel.library import build_library
 from sarrus.simulation.evaluate import symbols
@@ -29,7 +31,7 @@ from sarrus.simulation.mode import shape_of
 # what y consists of besides q and v
 PARTS = {
     "index-1": ("lam",), "index-2": ("lam",), "index-3": ("lam",), "ggl": ("lam", "mu"),
-    "ggl-implicit": ("w", "lam", "mu"),
+    "ggl-implicit": ("w", "lam", "mu"), "coordinate-split": (),
 }  # fmt: skip
 
 
@@ -72,6 +74,11 @@ def compiled_problem(system: System, form: str) -> Problem:
         form: one of `PARTS`.
     """
     x, kept = system.layout, len(system.kept)
+    if form == "coordinate-split" and (x.turns or not all(x.rows[i].holonomic for i in system.kept)):
+        raise StateError(
+            f"{system.name}: 'coordinate-split' divides coordinates into free and dependent ones; it needs a machine "
+            "without quaternions and nonholonomic rows; take 'ggl'"
+        )
     key = cache.key_of(Path(__file__).read_bytes(), form, system.functions.texts["terms"], repr(system.kept))
     found = cache.fetch(key, "c")
     source = _source(system, form) if found is None else found[1].decode()
@@ -127,27 +134,46 @@ def _source(system: System, form: str) -> str:
     from sarrus.kernel.printer import c_function
     from sarrus.symbolic.algebra import SX, Function
 
-    inputs, rows = _equations(system, form)
+    split = form == "coordinate-split"
+    inputs, rows = _equations(system, "ggl" if split else form)
     F, c = ca.vertcat(*rows), SX.sym("c")
     names = ["t", "y", "yp", "u", "p", "on", "scale"]
     J = ca.densify(ca.jacobian(F, inputs[1]) + c * ca.jacobian(F, inputs[2]))
-    equations = Function("sr_equations", inputs, [ca.cse(ca.densify(F))])
-    derivatives = Function("sr_derivatives", [*inputs[:3], c, *inputs[3:]], [ca.cse(ca.vec(J))])
+    stem = "sr_whole" if split else "sr"
+    equations = Function(f"{stem}_equations", inputs, [ca.cse(ca.densify(F))])
+    derivatives = Function(f"{stem}_derivatives", [*inputs[:3], c, *inputs[3:]], [ca.cse(ca.vec(J))])
     x = system.layout
     places = {v: q for q, v in shape_of(system).plain}
     places |= {turn.v + k: turn.q + 1 + k for turn in x.turns for k in range(3)}
     listed = ", ".join(str(places[k]) for k in range(x.nv)) or "0"
     return "\n".join([
         shape_of(system).head(),
-        f"#define SR_N {F.numel()}",
+        f"#define SR_N {2 * x.nv if split else F.numel()}",
+        f"#define SR_SPLIT {int(split)}",
         f"#define SR_ALPHA {int(form == 'index-3')}",
         f"SR_TABLE int sr_q_of[] = {{{listed}}};",
         '#include "sarrus_motion.h"',
         c_function(equations, names, ["out"]),
         c_function(derivatives, [*names[:3], "c", *names[3:]], ["out"]),
+        *(_rows_source(system) if split else []),
         '#include "sarrus_dae.h"',
         "",
     ])  # fmt: skip
+
+
+def _rows_source(system: System) -> list[str]:
+    """C text of `sr_split_rows`, the scaled rows A one after the other, and the header that splits."""
+    import casadi as ca
+
+    from sarrus.kernel.printer import c_function
+    from sarrus.symbolic.algebra import SX, Function
+
+    s, kept = symbols(system), list(system.kept)
+    on, scale = SX.sym("on", len(kept)), SX.sym("scale", len(kept))
+    A = ca.diag(on * scale) @ s["A"][kept, :] if kept else SX(0, system.layout.nv)
+    inputs = [s["t"], s["q"], s["p"], on, scale]
+    rows = Function("sr_split_rows", inputs, [ca.cse(ca.densify(ca.vec(ca.densify(A).T)))])
+    return [c_function(rows, ["t", "q", "p", "on", "scale"], ["out"]), '#include "sarrus_split.h"']
 
 
 def start_values(system: System, problem: Problem, state: Any, u: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -164,7 +190,8 @@ def start_values(system: System, problem: Problem, state: Any, u: np.ndarray, on
     y, yp = np.zeros(problem.size), np.zeros(problem.size)
     y[problem.part("q")], y[problem.part("v")] = state.q, state.v
     yp[problem.part("q")], yp[problem.part("v")] = terms.N @ state.v, solution[:n]
-    y[problem.part("lam")] = solution[n : n + k]
+    if "lam" in PARTS[problem.form]:
+        y[problem.part("lam")] = solution[n : n + k]
     if "w" in PARTS[problem.form]:
         y[problem.part("w")] = solution[:n]
     return y, yp

@@ -125,8 +125,7 @@ def _tolerances(dae: Dae, mode: Mode, problem: Problem, settings: Settings, stat
     atol[speeds], rtol[speeds] = settings.atol * dae.raw.pace, settings.rtol
     if problem.form == "index-3":
         power[speeds] = 1.0
-    for name, values in (("atol", atol), ("rtol", rtol), ("power", power)):
-        dae.array(name, values)
+    dae.tolerances(atol, rtol, power)
 
 
 def _run_own(dae: Dae, method: str) -> tuple[np.ndarray, str, str]:
