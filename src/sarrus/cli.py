@@ -57,6 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     command("list", _list, "List the machines of the library.")
     check = command("check", _check, "Counts, mobility, rank, redundant rows and problems of a machine.")
     check.add_argument("model", help="a library name, or file.py:function that returns a Mechanism or Lagrangian")
+    from sarrus.analysis.compare_command import add_arguments, run
+
+    text = "Formulations and solvers side by side on the motion from the assembled start."
+    add_arguments(command("compare", lambda options: run(options, load_model(options.model)), text))
     command("demo", _demo, "Assemble a slider-crank, also at its singular position, and print what is found.")
     return parser
 

@@ -15,9 +15,9 @@ from sarrus.dynamics.system import System
 from sarrus.errors import SarrusError, StateError
 from sarrus.simulation.events import Event, checked_events
 from sarrus.simulation.mode import Mode
-from sarrus.simulation.plan import make_plan
+from sarrus.simulation.plan import Plan, make_plan
 from sarrus.simulation.run import Run
-from sarrus.simulation.settings import checked_settings
+from sarrus.simulation.settings import Settings, checked_settings
 from sarrus.simulation.trajectory import Trajectory
 
 log = logging.getLogger("sarrus")
@@ -96,15 +96,21 @@ def simulate(
         plan.drift, loop_error, plan.baumgarte, max_steps,
     )  # fmt: skip
     state = mode.require(state, settings.drift)
-    found = checked_events(events)
+    trajectory = _run(system, mode, state, settings, inputs, checked_events(events), progress, plan, began)
+    return _finished(trajectory, start, save)
+
+
+def _run(
+    system: System, mode: Mode, state: State, settings: Settings, inputs: Any, events: Sequence[Event],
+    progress: bool | None, plan: Plan, began: float,
+) -> Trajectory:  # fmt: skip
+    """The compiled integrators, or a solver for a differential-algebraic form."""
     if plan.form is not None and plan.form.index:
         from sarrus.simulation.dae.run import run_dae
 
-        trajectory = run_dae(mode, state, settings, inputs, found, plan, lambda: time.perf_counter() - began)
-    else:
-        run = Run(mode, state, settings, inputs, found, progress, plan)
-        trajectory = run.result(time.perf_counter() - began, system)
-    return _finished(trajectory, start, save)
+        return run_dae(mode, state, settings, inputs, events, plan, lambda: time.perf_counter() - began)
+    run = Run(mode, state, settings, inputs, events, progress, plan)
+    return run.result(time.perf_counter() - began, system)
 
 
 def _finished(trajectory: Trajectory, start: State | Trajectory, save: str | PathLike[str] | None) -> Trajectory:
