@@ -282,3 +282,20 @@ def test_constraints_can_be_left_out():
     np.testing.assert_array_equal(state.v, [1, 2, 3])
     with pytest.raises(sr.AssemblyError, match="'D'"):
         system.assemble({"A": 0.8, "B": 0.1, "C": 0.2})
+
+
+def test_a_coordinate_held_at_rest_by_a_constraint_does_not_stop_others_from_moving():
+    """Its velocity is zero but for rounding, which must be judged by the speed of the machine."""
+    mech = sr.Mechanism("two legs", planar=True)
+    hip = mech.body("hip", 10.0, inertia=1.0)
+    mech.planar_joint("hip", mech.ground, hip)
+    mech.lock("upright", "hip.angle")
+    for name in ("left", "right"):
+        leg = mech.body(name, 5.0, com=(0, -0.5), inertia=0.1)
+        mech.revolute(name, hip, leg)
+    mech.close("foot", sr.plane_on(mech.ground, (0, -1), "z"), sr.point_on("left", (0, -1)))
+    system = sr.compile(mech)
+    state = system.assemble({"left": -0.27, "right": 0.27}, {"left": -0.4, "right": -1.1})
+    terms = system.terms(state)
+    np.testing.assert_allclose(terms.A @ state.v, 0, atol=1e-14)
+    assert (state["left.v"], state["right.v"]) == (-0.4, -1.1)

@@ -250,8 +250,10 @@ class System:
         return rank.projector(self, state, metric, active)
 
     def active_rows(self, active: Mapping[str, bool] | None) -> np.ndarray:
-        """One flag for each row: 1 active, 0 switched off."""
+        """One flag for each row: 1 active, 0 switched off. Unless said otherwise, one-sided constraints are off."""
         flags = np.ones(self.layout.m)
+        for name in self.layout.one_sided:
+            flags[self.layout.group_rows(name)] = 0.0
         for name, value in (active or {}).items():
             flags[self.layout.group_rows(name)] = float(bool(value))
         return flags
@@ -262,7 +264,7 @@ class System:
 
     @cached_property
     def _all_rows(self) -> np.ndarray:
-        return np.ones(self.layout.m)
+        return self.active_rows(None)
 
     @cached_property
     def _zeros(self) -> dict[str, np.ndarray]:

@@ -26,6 +26,7 @@ CODES = (
 METHODS = ("dop853", "dopri5", "radau", "rk4", "euler", "variational")
 CROSSINGS = ("continue", "stop", "release")
 CORRECTIONS = ("project", "baumgarte", "free")
+UNWATCHED = 2  # SR_UNWATCHED, in place of a guard's direction
 
 _HEADERS = ("types", "motion", "explicit", "radau", "variational", "bridge", "dense", "run")
 _TERMS_A, _TERMS_D = 10, 11  # SR_TERMS_A, SR_TERMS_D
@@ -215,6 +216,10 @@ class Motion:
             self.array(name, np.zeros(count))
         for name in ("fired", "keep"):
             self.array(name, np.zeros(count), np.int64)
+
+    def watch(self, first: int, directions: Sequence[int]) -> None:
+        """Change the directions of the guards from `first` on."""
+        self._kept["wanted"][first : first + len(directions)] = directions
 
     @property
     def fired(self) -> list[tuple[int, int]]:

@@ -159,6 +159,30 @@ class Rolling:
 
 
 @dataclass(frozen=True, eq=False)
+class Touch:
+    """A point that stays on the side of a plane to which its normal points; with `sticking` it does not slip either."""
+
+    name: str
+    plane: Feature
+    point: Feature
+    sticking: bool
+
+
+@dataclass(frozen=True, eq=False)
+class OneSided:
+    """A constraint that only pushes: sign · (its first row's residual) stays at or above zero.
+
+    `law` is "newton" (the speed of separation is `restitution` times that of approach) or "poisson" (so is the
+    impulse of the second half of an impact to that of the first).
+    """
+
+    name: str
+    sign: float
+    restitution: float
+    law: str
+
+
+@dataclass(frozen=True, eq=False)
 class Custom:
     """A user's own rows: `function(k)` gives Φ (holonomic) or an expression linear in the velocities (Pfaffian)."""
 
@@ -227,6 +251,8 @@ class Model:
     closures: tuple[Closure, ...]
     couplings: tuple[Coupling, ...]
     rollings: tuple[Rolling, ...]
+    touches: tuple[Touch, ...]
+    one_sided: tuple[OneSided, ...]
     customs: tuple[Custom, ...]
     springs: tuple[Spring, ...]
     joint_springs: tuple[JointSpring, ...]

@@ -71,7 +71,10 @@ def numeric_moment(system: System, t: float, q: Any, v: Any, u: Any, lam: Any = 
     def frames() -> Any:
         return system.frames(system.state(q, v, t))
 
-    return Moment(system.layout, t, q, v, u, system.p, None if lam is None else (lambda: lam), frames)
+    def residuals() -> Any:
+        return system.functions("position", t, q, system.p)[0]
+
+    return Moment(system.layout, t, q, v, u, system.p, None if lam is None else (lambda: lam), frames, residuals)
 
 
 class Symbols:
@@ -88,12 +91,16 @@ class Symbols:
         self.inputs = {name: SX.sym(name, n) for name, n in {**sizes, "p": len(x.parameters)}.items()}
         s = self.inputs
         lam = (lambda: s["lam"]) if with_forces else None
-        self.moment = Moment(x, s["t"], s["q"], s["v"], s.get("u"), s["p"], lam, self._frames)
+        self.moment = Moment(x, s["t"], s["q"], s["v"], s.get("u"), s["p"], lam, self._frames, self._residuals)
 
     def _frames(self) -> dict[str, tuple[Any, Any]]:
         s = self.inputs
         values = stored(self.system, "frames").call([s["t"], s["q"], s["p"]])
         return {name: (values[2 * k], values[2 * k + 1]) for k, name in enumerate(self.system.layout.frames)}
+
+    def _residuals(self) -> Any:
+        s = self.inputs
+        return stored(self.system, "position").call([s["t"], s["q"], s["p"]])[0]
 
     def trace(self, call: Callable[[Moment], Any], size: int, probes: Sequence[Sequence[np.ndarray]]) -> Any:
         """The expression a function returns for symbols, or None if it has none that is right at the probes."""

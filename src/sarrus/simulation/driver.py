@@ -12,6 +12,7 @@ from typing import Any
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import SarrusError, StateError
+from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.events import Event, checked_events
 from sarrus.simulation.mode import Mode
 from sarrus.simulation.run import Run
@@ -42,6 +43,7 @@ def simulate(
     baumgarte: tuple[float, float] = (10.0, 10.0),
     active: Mapping[str, bool] | None = None,
     max_steps: int = 10_000_000,
+    settle: float = 1e-8,
     progress: bool | None = None,
     save: str | PathLike[str] | None = None,
 ) -> Trajectory:
@@ -73,6 +75,7 @@ def simulate(
         baumgarte: gains alpha, beta [1/s] of Φ'' + 2 alpha Φ' + beta² Φ = 0.
         active: constraint name -> False for those switched off at the start.
         max_steps: most steps of the run.
+        settle: rebounds of one-sided constraints lower than this part of the machine's length are taken as none.
         progress: show a progress bar; None: on a terminal, if the run takes more than two seconds.
         save: file in which the trajectory is saved at the end, however it ends.
 
@@ -87,10 +90,11 @@ def simulate(
     mode, state = _beginning(system, start, active)
     settings = checked_settings(
         system.layout, state.t, t_end, method, rtol, atol, dt, max_step, sample, output, crossing, window, drift,
-        loop_error, baumgarte, max_steps,
+        loop_error, baumgarte, max_steps, settle,
     )  # fmt: skip
     state = mode.require(state, settings.drift)
-    run = Run(mode, state, settings, inputs, checked_events(events), progress)
+    contacts = Contacts(mode.system, settings.settle, [name for name, on in (active or {}).items() if not on])
+    run = Run(mode, state, settings, inputs, checked_events(events), contacts, progress)
     trajectory = run.result(time.perf_counter() - began, system)
     if previous is not None:
         from sarrus.simulation.trajectory import join
@@ -114,7 +118,7 @@ def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) ->
     """Machine and state at the start."""
     if not isinstance(system, System):
         raise StateError(f"simulate: expected a compiled machine, got {type(system).__name__}; use sr.compile(machine)")
-    flags = dict.fromkeys(system.groups, True)
+    flags = {name: name not in system.layout.one_sided for name in system.groups}
     if isinstance(start, Trajectory):
         if start.system.layout.q_names != system.layout.q_names:
             raise StateError(f"this trajectory belongs to {start.system.name!r}, not to {system.name!r}")
@@ -127,5 +131,5 @@ def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) ->
         raise StateError("simulate: give one state (states.row(i) picks one from an array of states)")
     for name, on in (active or {}).items():
         system.layout.group_rows(name)
-        flags[name] = bool(on)
+        flags[name] = bool(on) and (name not in system.layout.one_sided or flags[name])
     return Mode(system, flags), start

@@ -45,7 +45,9 @@ class Mode:
         terms, unit = self.system.terms(state), self.units()
         phi = np.abs(terms.phi) / unit
         slip = np.abs(terms.A @ state.v - terms.a)
-        speed = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
+        scales = np.array(self.system.layout.scales)
+        pace = float(np.max(np.abs(state.v) / scales, initial=0.0))  # what is rest in a machine that moves so fast
+        speed = np.abs(terms.A) @ (np.abs(state.v) + 1e-6 * pace * scales) + np.abs(terms.a)
         slip = np.where(slip > 0, slip / np.where(speed > 0, speed, 1.0), 0.0)
         rows = {g: self.system.layout.group_rows(g) for g in self.system.groups if self.active[g]}
         return {g: (float(phi[s].max(initial=0)), float(slip[s].max(initial=0))) for g, s in rows.items()}

@@ -15,7 +15,8 @@ from sarrus.dynamics.system import System
 from sarrus.errors import SarrusError
 from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, METHODS, Motion, Passage
 from sarrus.simulation import derivatives
-from sarrus.simulation.callbacks import Called, numeric_moment
+from sarrus.simulation.callbacks import Called, numbers, numeric_moment
+from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.endings import failure
 from sarrus.simulation.events import Change, Event, change_of, describe, make_guards
 from sarrus.simulation.inputs import make_law
@@ -32,32 +33,41 @@ class Run:
     """A run from a state to its end; `result` makes the trajectory of what it found."""
 
     def __init__(
-        self, mode: Mode, state: State, settings: Settings, inputs: Any, events: Sequence[Event], progress: bool | None
-    ):
+        self, mode: Mode, state: State, settings: Settings, inputs: Any, events: Sequence[Event],
+        contacts: Contacts, progress: bool | None,
+    ):  # fmt: skip
         """Prepare the kernel and go."""
-        self.mode, self.settings, self.events = mode, settings, events
+        self.settings, self.events, self.contacts = settings, tuple(events), contacts
         self.called = Called()
         self.rows: list[np.ndarray] = []
         self.count = 0
         self.crossings: list[Crossing] = []
         self.records: list[EventRecord] = []
-        self.segments = [self._segment()]
         system, t0 = mode.system, float(state.t)
         self.start = state
         self.motion = motion = Motion(shape_of(system), _path(system))
         self.law = make_law(system, inputs, settings.sample, state, settings.t_end, self.called)
-        guards = make_guards(system, events, state, settings.t_end, self.called)
+        watched = (*self.events, *contacts.events)
+        guards = make_guards(system, watched, state, settings.t_end, self.called)
         motion.call("law", self.law.callback)
         motion.call("guard", guards.callback)
-        motion.guards([event.direction for event in events])
+        motion.guards([event.direction for event in watched])
         motion.raw.guards_need_force = guards.need_force
         if settings.method == "radau":
             motion.call("jacobian", derivatives.jacobian(system))
         if settings.method == "variational":
             motion.call("discrete", derivatives.discrete(system))
+        if contacts.sides:
+            u = numbers(self.law.call(numeric_moment(system, t0, state.q, state.v, None)), system.layout.nu, "inputs")
+            found = contacts.resolve(mode, state, u)
+            mode, state = found.mode, found.state
+            self.records += found.records
+        self.mode = mode
+        self.segments = [self._segment()]
         mode.enter(motion, state)
         self._prepare(t0)
         self._place(state)
+        motion.watch(len(self.events), contacts.directions(mode))
         self.progress = Progress(system.name, t0, settings.t_end, progress)
         with _Keyboard() as self.keyboard, self.progress:
             self.status = self._go()
@@ -151,7 +161,10 @@ class Run:
         """Record the guards that fired and do what they ask for; a status if the run ends here."""
         state, stop, changed = self.state(), "", False
         system = self.mode.system
-        for index, direction in self.motion.fired:
+        fired = self.motion.fired
+        for index, direction in fired:
+            if index >= len(self.events):
+                continue
             event = self.events[index]
             lam = system._solve(state, self._u(), None, self.mode.active)[1]
             try:
@@ -164,9 +177,19 @@ class Run:
             changed |= mode is not self.mode or after is not state
             self.mode, state, system = mode, after, mode.system
             stop = event.name if change.stop else stop
-        raw = self.motion.raw
+        raw, flight = self.motion.raw, np.inf
+        mine = [index - len(self.events) for index, _ in fired if index >= len(self.events)]
+        if self.contacts.sides and (changed or mine):
+            try:
+                found = self.contacts.resolve(self.mode, state, self._u(), mine)
+            except SarrusError as error:
+                self.called.error = error
+                return failure(self, "call failed", "a change of contacts")
+            changed |= found.mode is not self.mode
+            self.mode, state, flight = found.mode, found.state, found.flight
+            self.records += found.records
         if changed:
-            self._change_over(state)
+            self._change_over(state, flight)
         else:
             raw.started, raw.mark = 0, 0
         return Status("event", f"{stop!r}", float(raw.t)) if stop else None
@@ -200,11 +223,13 @@ class Run:
                 )
         return mode, mode.corrected(after)
 
-    def _change_over(self, state: State) -> None:
-        """Start again after a change."""
+    def _change_over(self, state: State, flight: float) -> None:
+        """Start again after a change; `flight`: until the next rebound ends, where steps must be shorter than that."""
         raw = self.motion.raw
         self.mode.enter(self.motion, state)
         self._place(state)
+        raw.h = flight / 8 if np.isfinite(flight) else 0.0
+        self.motion.watch(len(self.events), self.contacts.directions(self.mode))
         raw.next_sample = max(raw.next_sample, float(state.t)) if self.law.sample else raw.next_sample
         if self.settings.every:
             # the kernel writes the row after the change when it starts again

@@ -36,6 +36,7 @@ class Settings:
     loop_error: float
     baumgarte: tuple[float, float]
     max_steps: int
+    settle: float = 1e-8
 
     @property
     def fixed(self) -> bool:
@@ -70,6 +71,7 @@ def _positive(what: str, value: Any, unit: str = "", infinite: bool = False) -> 
 def checked_settings(
     layout: Layout, t: float, t_end: Any, method: Any, rtol: Any, atol: Any, dt: Any, max_step: Any, sample: Any,
     output: Any, crossing: Any, window: Any, drift: Any, loop_error: Any, baumgarte: Any, max_steps: Any,
+    settle: Any,
 ) -> Settings:  # fmt: skip
     """Settings, or an error that names what is wrong."""
     _choice("method", method, METHODS)
@@ -93,6 +95,7 @@ def checked_settings(
         None if sample is None else _positive("sample", sample, " of seconds"),
         every, times, _choice("crossing", crossing, CROSSINGS), _positive("window", window),
         _choice("drift", drift, CORRECTIONS), _positive("loop_error", loop_error), _gains(baumgarte), int(max_steps),
+        _positive("settle", settle),
     )  # fmt: skip
 
 

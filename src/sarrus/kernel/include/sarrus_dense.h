@@ -109,6 +109,7 @@ SR_FN int sr_guards(sr_motion *m, real t, const real *q, const real *v, real *g)
 
 /* does a guard that was g0 and is g1 pass zero the way it is asked to? */
 SR_FN int sr_passes(const sr_motion *m, int k, real g0, real g1) {
+  if (m->wanted[k] == SR_UNWATCHED) return 0;
   return (g0 < 0 && g1 >= 0 && m->wanted[k] >= 0) || (g0 > 0 && g1 <= 0 && m->wanted[k] <= 0);
 }
 

@@ -21,6 +21,7 @@ enum {
 enum { SR_DOP853, SR_DOPRI5, SR_RADAU, SR_RK4, SR_EULER, SR_VARIATIONAL };
 enum { SR_CONTINUE, SR_STOP, SR_RELEASE };
 enum { SR_PROJECT, SR_BAUMGARTE, SR_FREE };
+enum { SR_UNWATCHED = 2 }; /* in place of a direction: this guard does not matter now */
 enum { SR_HERMITE, SR_EIGHT, SR_BRIDGED };
 
 enum { SR_NODES = 14, SR_TERMS_A = 10, SR_TERMS_D = 11 };

@@ -60,7 +60,7 @@ SR_FN int sr_start(sr_motion *m) {
     const real rate = sqrt(fabs(m->a[i]) / m->scale[i]);
     if (rate > m->rate_scale && m->steps == 0) m->rate_scale = rate;
   }
-  if (!(m->rate_scale > 0)) m->rate_scale = 1 / (m->t_end - m->t);
+  if (m->rate_scale < 1 / (m->t_end - m->t)) m->rate_scale = 1 / (m->t_end - m->t); /* slower than that is rest */
   if (!sr_is_fixed(m) && !(m->h > 0)) code = sr_first_step(m);
   if (code) return code;
   if (m->guards && sr_guards(m, m->t, m->q, m->v, m->fresh)) return SR_CALL_FAILED;
