@@ -49,7 +49,7 @@ def compile(machine: Mechanism | Model | Lagrangian) -> System:
     from sarrus.symbolic.digest import describe
 
     text = describe(machine)
-    key = None if text is None else cache.key_of(_code(), ca.__version__, text)
+    key = None if text is None else cache.key_of(_code(), ca.CasadiMeta.version(), text)
     record = _fetch(key) if key else None
     if record is None:
         record = _derive(machine)

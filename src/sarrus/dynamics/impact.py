@@ -78,24 +78,28 @@ def impact(system: System, state: State, held: np.ndarray, sides: Sequence[Side]
         state: position, and velocities before.
         held: one flag for each row: 1 if it holds in any case.
         sides: the one-sided constraints that touch.
-        plastic: names of those that do not rebound here, whatever their restitution.
+        plastic: names of those that stay in touch, whatever their restitution and whatever throws them off.
     """
     terms = system.terms(state)
     L, S = scaled_rows(system, terms.M, terms.A, np.ones(len(terms.A)))
     miss = terms.a / _norms(system)  # rows want S w = miss
+    staying = [row for s in sides if s.name in plastic for row in (s.normal, *s.others)]
+    held = held + np.isin(np.arange(len(held)), staying)
+    sides = [s for s in sides if s.name not in plastic]
     w0 = L.T @ state.v
-    e = np.array([0.0 if s.name in plastic else s.restitution for s in sides])
-    poisson = np.array([s.law == "poisson" for s in sides])
+    e = np.array([s.restitution for s in sides], dtype=float)
+    poisson = np.array([s.law == "poisson" for s in sides], dtype=bool)
     normal, signs = [s.normal for s in sides], np.array([s.sign for s in sides])
     before = signs * (S[normal] @ w0 - miss[normal])
     target = np.where(poisson, 0.0, -e * np.minimum(before, 0.0))
     sticking = {s.name for s in sides if s.others}
-    while True:  # those that are not hit do not stick either
+    while True:  # those that leave do not stick
         rows = _rows(held, sides, sticking)
         base, project = _held(S, rows, w0, miss)
         N = signs[:, None] * project(S[normal])
         p = _complementary(N, signs * (S[normal] @ base - miss[normal]) - target)
-        gone = {s.name for s, x in zip(sides, p, strict=True) if x == 0.0} & sticking
+        leaves = signs * (S[normal] @ (base + N.T @ p) - miss[normal]) > 1e-9 * (np.abs(before) + 1e-300)
+        gone = {s.name for s, x, off in zip(sides, p, leaves, strict=True) if off and x == 0.0} & sticking
         if not gone:
             break
         sticking -= gone
@@ -128,7 +132,8 @@ def supporting(
         u: inputs.
         held: one flag for each row: 1 if it holds in any case.
         sides: the one-sided constraints that touch and do not separate.
-        easing: names of those whose force is falling through zero: they open unless they are needed.
+        easing: names of those that are open, unless the machine would go through them then (forces of redundant
+            contacts are not determinate, so that others may be able to carry the machine without them).
     """
     terms = system.terms(state)
     L, S = scaled_rows(system, terms.M, terms.A, np.ones(len(terms.A)))
@@ -138,22 +143,40 @@ def supporting(
     free, _ = _held(S, _rows(held, sides, set()), z, want)
     alone = signs * (S[normal] @ free - want[normal])
     sticking = {s.name for s in sides if s.others}
-    idle = np.array([s.name in easing for s in sides])
+    idle = np.array([s.name in easing for s in sides], dtype=bool)
     size = np.linalg.norm(S[normal], axis=1) * (np.linalg.norm(z) + 1e-300) + np.abs(want[normal])
+    sticking -= set(easing)
     while True:
         base, project = _held(S, _rows(held, sides, sticking), z, want)
         N = signs[:, None] * project(S[normal])
         alpha = signs * (S[normal] @ base - want[normal])
-        p = _complementary(N, alpha)
-        pushes = N @ (N.T @ p)
-        closed = np.where(idle, pushes > 1e-9 * size, alpha + pushes <= 1e-9 * size)
+        p = np.zeros(len(alpha))
+        p[~idle] = _complementary(N[~idle], alpha[~idle])
+        after = alpha + N @ (N.T @ p)
+        needed = idle & (after < -1e-9 * size)
+        if needed.any():
+            idle &= ~needed
+            sticking |= {s.name for s, on in zip(sides, needed, strict=True) if on and s.others}
+            continue
+        closed = ~idle & (after <= 1e-9 * size)
         gone = {s.name for s, on in zip(sides, closed, strict=True) if not on} & sticking
         if not gone:
             break
         sticking -= gone
+    shut = [s for s, on in zip(sides, closed, strict=True) if on]
+    if not _all_push(S, _rows(held, sides, sticking), shut, want - S @ z):
+        closed = p > 0  # redundant, and forces of least norm would pull at some: a set that does without them
     names = frozenset(s.name for s, on in zip(sides, closed, strict=True) if on)
     norms = _norms(system)
     return names, {s.name: float(a * norms[s.normal]) for s, a in zip(sides, alone, strict=True)}
+
+
+def _all_push(S: np.ndarray, rows: list[int], sides: Sequence[Side], missing: np.ndarray) -> bool:
+    """Whether the constraint forces of least norm, those that a simulation has, push at every one-sided constraint."""
+    every = [*rows, *(s.normal for s in sides)]
+    lam = np.linalg.lstsq(S[every].T, np.linalg.pinv(S[every], rcond=1e-9) @ missing[every], rcond=1e-9)[0]
+    normal = np.array([s.sign for s in sides]) * lam[len(rows) :]
+    return bool(np.all(normal >= -1e-9 * np.max(np.abs(lam), initial=0.0)))
 
 
 def _norms(system: System) -> np.ndarray:
@@ -182,7 +205,7 @@ def _held(S, rows, w, want):
 
 
 def _complementary(N: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """p ≥ 0 with N Nᵀ p + q ≥ 0 and pᵀ(N Nᵀ p + q) = 0."""
+    """Solve p ≥ 0, N Nᵀ p + q ≥ 0, pᵀ(N Nᵀ p + q) = 0."""
     from scipy.optimize import nnls
 
     if not len(q) or np.all(q >= 0):

@@ -221,6 +221,11 @@ class Motion:
         """Change the directions of the guards from `first` on."""
         self._kept["wanted"][first : first + len(directions)] = directions
 
+    def arm(self, guards: Sequence[int]) -> None:
+        """Take these guards as just above zero, where they are zero but for rounding."""
+        self._kept["g"][list(guards)] = 1e-300
+        self._kept["keep"][list(guards)] = 1
+
     @property
     def fired(self) -> list[tuple[int, int]]:
         """(index, direction) of the guards that ended the last call of `run`."""

@@ -284,7 +284,7 @@ class Mechanism:
         self.one_sided(name, side="below" if side == "high" else "above", restitution=restitution)
 
     def one_sided(self, name: str, side: str = "above", *, restitution: float = 0.0, law: str = "newton") -> None:
-        """Let a constraint only push: the residual of its first row stays at or above zero, and its force is not negative.
+        """Let a constraint only push: the residual of its first row stays at or above zero, its force is not negative.
 
         Args:
             name: a holonomic constraint of this machine.

@@ -1,13 +1,14 @@
 """One-sided constraints in motion: they close and open by themselves, at fixed size.
 
-Each has two guards. While it is open, its gap is watched; when that falls to zero the machine is hit (`dynamics.impact`),
-and the constraint rebounds or closes. While it is closed, its force is watched; when that falls to zero it opens.
-Rebounds lower than `settle` times the machine's length are taken as none, which ends sequences of ever smaller ones.
+Each has two guards. While it is open, its gap is watched; when that falls to zero the machine is hit
+(`dynamics.impact`), and the constraint rebounds or closes. While it is closed, its force is watched; when that falls
+to zero it opens. Rebounds lower than `settle` times the machine's length are taken as none, which ends sequences of
+ever smaller ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,12 +35,14 @@ class Outcome:
         state: after the impact, if there was one.
         records: what happened; empty if nothing did.
         flight: time until the next rebound ends [s], if there is one; infinite otherwise.
+        leaving: which of the guards are at zero and about to rise.
     """
 
     mode: Mode
     state: State
-    records: tuple[EventRecord, ...]
-    flight: float
+    records: tuple[EventRecord, ...] = ()
+    flight: float = np.inf
+    leaving: tuple[int, ...] = ()
 
 
 class Contacts:
@@ -69,48 +72,55 @@ class Contacts:
             fired: which of `events` brought us here.
         """
         if not self.sides:
-            return Outcome(mode, state, (), np.inf)
+            return Outcome(mode, state)
         system, rows = mode.system, _Rows(mode, self.sides, state)
         touching = rows.touching(NEAR * system.layout.length)
-        hit = [s for s in touching if rows.approach[s.name] < -1e-9 * rows.pace[s.name]]
-        blow, rebound, flight, plastic = None, frozenset(), np.inf, frozenset()
+        rest = self._rest(mode, state, u, rows, touching)
+        hit = [s for s in touching if rows.approach[s.name] < -rest[s.name]]
+        blow, rebound, plastic = None, frozenset(), frozenset()
         if hit:
-            blow, rebound, flight, plastic = self._impact(mode, state, u, rows.held, touching)
+            blow, rebound, plastic = self._impact(mode, state, rows.held, touching, rest)
             state = State(state.layout, state.q, blow.v, state.t)
         resting = [s for s in touching if s.name not in rebound]
-        resting = [s for s in resting if abs(_approach(mode, state, s)) <= 1e-9 * rows.pace[s.name]]
+        resting = [s for s in resting if abs(_approach(mode, state, s)) <= rest[s.name]]
+        # those whose force falls to zero open, and open ones stay so, unless the machine would go through them
         easing = [self.sides[k // 2].name for k in fired if k % 2]
+        easing += [s.name for s in resting if not mode.active[s.name]]
         closed, _ = supporting(system, state, u, rows.held, resting, easing) if resting else (frozenset(), {})
         after = Mode(system, {**mode.active, **{s.name: s.name in closed for s in self.sides}})
         changed = [s for s in self.sides if after.active[s.name] != mode.active[s.name]]
         if not changed and blow is None:
-            return Outcome(mode, state, (), flight)
+            return Outcome(mode, state)
         state = after.corrected(state)
-        if blow is None and not fired:  # at the start: nothing has happened yet
-            return Outcome(after, state, (), flight)
-        record = _record(hit, changed, after, rebound, plastic, rows, state, blow)
-        return Outcome(after, state, (record,), flight)
+        opened = [s for s in touching if not after.active[s.name]]
+        records = (
+            () if blow is None and not fired else (_record(hit, changed, after, rebound, plastic, rows, state, blow),)
+        )
+        leaving = tuple(2 * self.sides.index(s) for s in opened)
+        return Outcome(after, state, records, _flight(after, state, u, opened), leaving)
+
+    def _rest(self, mode: Mode, state: State, u: np.ndarray, rows: _Rows, touching: Sequence[Side]) -> dict[str, float]:
+        """Normal speeds that count as rest: they lift a constraint by less than `settle` times the machine's length."""
+        _, alone = supporting(mode.system, state, u, rows.held, touching) if touching else (frozenset(), {})
+        units = self.settle * mode.units()
+        return {
+            s.name: max(1e-9 * rows.pace[s.name], float(np.sqrt(2 * abs(alone[s.name]) * units[s.normal])))
+            for s in touching
+        }
 
     def _impact(
-        self, mode: Mode, state: State, u: np.ndarray, held: np.ndarray, touching: Sequence[Side]
-    ) -> tuple[Impact, frozenset[str], float, frozenset[str]]:
-        """The impact, who rebounds, the shortest flight, and whose rebound is too low to count."""
+        self, mode: Mode, state: State, held: np.ndarray, touching: Sequence[Side], rest: Mapping[str, float]
+    ) -> tuple[Impact, frozenset[str], frozenset[str]]:
+        """The impact, who rebounds, and whose rebound is too low to count."""
         system, plastic = mode.system, frozenset()
         while True:
             blow = impact(system, state, held, touching, plastic)
             after = State(state.layout, state.q, blow.v, state.t)
-            _, alone = supporting(system, after, u, held, touching)
             speeds = {s.name: _approach(mode, after, s) for s in touching}
-            rebound = {n: v for n, v in speeds.items() if v > 1e-9 * abs(_approach(mode, state, _named(touching, n)))}
-            low = {n for n, v in rebound.items() if alone[n] < 0 and v * v < -2 * alone[n] * self._unit(mode, touching, n)}
-            low -= plastic
+            low = {n for n, v in speeds.items() if 1e-6 * rest[n] < v <= rest[n]} - plastic
             if not low:
-                flights = [2 * v / -alone[n] for n, v in rebound.items() if alone[n] < 0]
-                return blow, frozenset(rebound), min(flights, default=np.inf), plastic
+                return blow, frozenset(n for n, v in speeds.items() if v > rest[n]), plastic
             plastic |= low
-
-    def _unit(self, mode: Mode, sides: Sequence[Side], name: str) -> float:
-        return self.settle * float(mode.units()[_named(sides, name).normal])
 
 
 class _Rows:
@@ -153,13 +163,19 @@ def _guards(side: Side, skin: float) -> tuple[Event, Event]:
     return Event(f"{name} closes", gap, -1), Event(f"{name} opens", force, -1)
 
 
-def _named(sides: Sequence[Side], name: str) -> Side:
-    return next(s for s in sides if s.name == name)
-
-
 def _approach(mode: Mode, state: State, side: Side) -> float:
     terms = mode.system.terms(state)
     return side.sign * float(terms.A[side.normal] @ state.v - terms.a[side.normal])
+
+
+def _flight(mode: Mode, state: State, u: np.ndarray, opened: Sequence[Side]) -> float:
+    """The shortest time after which one of these comes back, accelerations staying as they are."""
+    if not opened:
+        return np.inf
+    terms = mode.system.terms(state)
+    along = terms.A @ mode.system.acceleration(state, u, active=mode.active) - terms.gamma
+    pairs = [(_approach(mode, state, s), s.sign * float(along[s.normal])) for s in opened]
+    return min((-2 * v / a for v, a in pairs if v > 0 and a < 0), default=np.inf)
 
 
 def _record(hit, changed, after, rebound, plastic, rows, state, blow) -> EventRecord:

@@ -17,7 +17,8 @@ class Moment:
     """Time, positions, velocities, inputs and constraint forces at one moment of a motion.
 
     `x["A"]` is a coordinate, `x["A.v"]` its velocity, `x["motor.u"]` an input, `x["D.force"]` the multipliers of a
-    constraint, `x["D.residual"]` the residuals of its rows, `x["crank.position"]` and `x["crank.rotation"]` the pose of a body or frame, `x["L1"]` a parameter.
+    constraint, `x["D.residual"]` the residuals of its rows, `x["crank.position"]` and `x["crank.rotation"]` the pose of
+    a body or frame, `x["L1"]` a parameter.
 
     Attributes:
         layout: the names.
@@ -57,10 +58,10 @@ class Moment:
             return _part(self._residuals(), self.layout.group_rows(stem))
         if name in self.p:
             return self.p[name]
-        sources = {"q": (self.q, name), "v": (self.v, name), "u": (self.u, name)}
-        if part in sources:
-            sources = {part: (sources[part][0], stem), **sources}
-        for kind, (values, asked) in sources.items():
+        sources = {"q": self.q, "v": self.v, "u": self.u}
+        candidates = [(part, stem)] if part in sources else []
+        for kind, asked in (*candidates, *((kind, name) for kind in sources)):
+            values = sources[kind]
             try:
                 where = self.layout.find(asked, kind)
             except UnknownNameError:

@@ -16,7 +16,7 @@ from sarrus.errors import SarrusError
 from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, METHODS, Motion, Passage
 from sarrus.simulation import derivatives
 from sarrus.simulation.callbacks import Called, numbers, numeric_moment
-from sarrus.simulation.contacts import Contacts
+from sarrus.simulation.contacts import Contacts, Outcome
 from sarrus.simulation.endings import failure
 from sarrus.simulation.events import Change, Event, change_of, describe, make_guards
 from sarrus.simulation.inputs import make_law
@@ -62,6 +62,7 @@ class Run:
             found = contacts.resolve(mode, state, u)
             mode, state = found.mode, found.state
             self.records += found.records
+            motion.arm([len(self.events) + k for k in found.leaving])
         self.mode = mode
         self.segments = [self._segment()]
         mode.enter(motion, state)
@@ -173,11 +174,15 @@ class Run:
             except BaseException as error:
                 self.called.error = error
                 return failure(self, "call failed", f"the action of event {event.name!r}")
-            self.records.append(EventRecord(event.name, float(state.t), state.q, state.v, direction, describe(change)))
+            energy = _kinetic(mode.system, after) - _kinetic(mode.system, state) if after is not state else 0.0
+            text = describe(change)
+            self.records.append(
+                EventRecord(event.name, float(state.t), state.q, state.v, direction, text, float(energy))
+            )
             changed |= mode is not self.mode or after is not state
             self.mode, state, system = mode, after, mode.system
             stop = event.name if change.stop else stop
-        raw, flight = self.motion.raw, np.inf
+        raw, found = self.motion.raw, Outcome(self.mode, state)
         mine = [index - len(self.events) for index, _ in fired if index >= len(self.events)]
         if self.contacts.sides and (changed or mine):
             try:
@@ -186,10 +191,10 @@ class Run:
                 self.called.error = error
                 return failure(self, "call failed", "a change of contacts")
             changed |= found.mode is not self.mode
-            self.mode, state, flight = found.mode, found.state, found.flight
+            self.mode, state = found.mode, found.state
             self.records += found.records
         if changed:
-            self._change_over(state, flight)
+            self._change_over(state, found)
         else:
             raw.started, raw.mark = 0, 0
         return Status("event", f"{stop!r}", float(raw.t)) if stop else None
@@ -223,13 +228,14 @@ class Run:
                 )
         return mode, mode.corrected(after)
 
-    def _change_over(self, state: State, flight: float) -> None:
-        """Start again after a change; `flight`: until the next rebound ends, where steps must be shorter than that."""
+    def _change_over(self, state: State, found: Outcome) -> None:
+        """Start again after a change, with steps shorter than the next rebound."""
         raw = self.motion.raw
         self.mode.enter(self.motion, state)
         self._place(state)
-        raw.h = flight / 8 if np.isfinite(flight) else 0.0
+        raw.h = found.flight / 8 if np.isfinite(found.flight) else 0.0
         self.motion.watch(len(self.events), self.contacts.directions(self.mode))
+        self.motion.arm([len(self.events) + k for k in found.leaving])
         raw.next_sample = max(raw.next_sample, float(state.t)) if self.law.sample else raw.next_sample
         if self.settings.every:
             # the kernel writes the row after the change when it starts again
@@ -273,6 +279,10 @@ class Run:
             np.nan_to_num(self._u()),
         ]
         return np.concatenate(parts)
+
+
+def _kinetic(system: System, state: State) -> float:
+    return float(system.energy(state).kinetic)
 
 
 def _path(system: System) -> Any:
