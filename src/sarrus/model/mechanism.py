@@ -359,6 +359,25 @@ class Mechanism:
 
         self._add("joint_springs", "joint spring", name, build)
 
+    def friction(self, name: str, joints: Any, limit: Any, speed: Any) -> None:
+        """Dry (Coulomb) friction on a coordinate or a combination of them, smoothed around rest.
+
+        Args:
+            name: its name.
+            joints: a coordinate, or a combination such as {"A": 1, "B": -1}.
+            limit: largest friction force [N] or torque [N m].
+            speed: [m/s or rad/s] below which it fades: the force is -limit · tanh(rate / speed), so that at rest it
+                creeps instead of holding; make it small against the speeds that matter.
+        """
+
+        def build() -> JointSpring:
+            combination = {joints: 1.0} if isinstance(joints, str) else dict(joints)
+            if isinstance(speed, (int, float)) and not speed > 0:
+                raise ValueError(f"speed is {speed}; expected a positive number")
+            return JointSpring(name, _numbers(combination), 0.0, 0.0, 0.0, as_number(limit), as_number(speed))
+
+        self._add("joint_springs", "friction", name, build)
+
     def force(self, name: str, at: Feature, value: Any, local: bool = False) -> None:
         """A force at a point [N]: three numbers or `function(k)`; in world axes, or body axes if `local`."""
         self._add("loads", "force", name, lambda: Load(name, "force", at, self._load(value), local))

@@ -206,13 +206,18 @@ class Spring:
 
 @dataclass(frozen=True, eq=False)
 class JointSpring:
-    """Spring and damper on a linear combination of joint coordinates, Σ c q; a torsion spring between two joints."""
+    """Spring, damper and dry friction on a linear combination of joint coordinates, Σ c q.
+
+    Friction is regularised Coulomb friction: -friction · tanh(rate / speed).
+    """
 
     name: str
     coefficients: Mapping[str, Any]
     stiffness: Any
     rest: Any
     damping: Any
+    friction: Any = 0.0
+    speed: Any = 1.0
 
 
 @dataclass(frozen=True, eq=False)

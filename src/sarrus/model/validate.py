@@ -120,7 +120,7 @@ def _numbers(model: Model) -> Iterator[str]:
                 finite = not np.any(np.isnan(np.asarray(value, dtype=float)))
             if not finite:
                 yield f"{label}: {key} is {value}; expected a finite number"
-            elif key in ("mass", "damping", "rotor_inertia") and float(numeric(value)) < 0:
+            elif key in ("mass", "damping", "rotor_inertia", "friction") and float(numeric(value)) < 0:
                 yield f"{label}: {key} is {value}; it must not be negative"
 
 
