@@ -2,9 +2,6 @@
 #ifndef SARRUS_RUN_H
 #define SARRUS_RUN_H
 
-/* below this part of the most that the rows ever carried, a position counts as nearly singular */
-#define SR_NEAR 0.03
-
 SR_FN int sr_is_fixed(const sr_motion *m) { return m->method >= SR_RK4; }
 
 /* acceleration and support at the current state, after any change there */
@@ -196,7 +193,7 @@ SR_FN real sr_span(const sr_motion *m, real h) {
   real span = sr_is_fixed(m) ? 4 * h : h;
   if (m->has_old && m->s < m->s_old) {
     const real reach = 2.2 * m->s * m->h_old / (m->s_old - m->s);
-    const real most = sr_is_fixed(m) ? 400 * h : 3 * h;
+    const real most = sr_is_fixed(m) ? 400 * h : (m->method == SR_DOP853 ? 4 * h : 40 * h); /* a bridge is of order 10 */
     if (reach > span) span = reach < most ? reach : most;
   }
   return span;
