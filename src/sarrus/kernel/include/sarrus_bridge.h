@@ -74,7 +74,7 @@ SR_FN void sr_bridge_acceleration(const sr_dense *d, real x, real *a) {
 }
 
 /* smallest singular value of the chosen rows at x, as exactly as it can be had */
-SR_FN real sr_bridge_support(sr_motion *m, const sr_dense *d, real x, sr_setup *setup) {
+SR_FN real sr_bridge_support(const sr_motion *m, const sr_dense *d, real x, sr_setup *setup) {
   real y[SR_DIM(SR_NY2)], q[SR_DIM(SR_NQ)], phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)];
   sr_report report;
   const real t = d->t + (x + 1) / 2 * d->h;

@@ -188,15 +188,20 @@ SR_FN real sr_length(const sr_motion *m, real left) {
   return h * (sr_is_fixed(m) ? 1 + 1e-9 : 1.01) >= left ? left : h;
 }
 
-/* the time a bridge should take: well past the place where the support, going on as it does, would vanish */
+/* the time a bridge should take: until the rows carry as well as here again, on the way that the machine takes */
 SR_FN real sr_span(const sr_motion *m, real h) {
-  real span = sr_is_fixed(m) ? 4 * h : h;
-  if (m->has_old && m->s < m->s_old) {
-    const real reach = 2.2 * m->s * m->h_old / (m->s_old - m->s);
-    const real most = sr_is_fixed(m) ? 400 * h : (m->method == SR_DOP853 ? 4 * h : 40 * h); /* a bridge is of order 10 */
-    if (reach > span) span = reach < most ? reach : most;
+  sr_setup exact = m->setup;
+  exact.active = m->active;
+  exact.options.mode = 1, exact.options.tolerance = 1e-13, exact.options.max_rank = m->rank;
+  sr_dense way;
+  sr_bridge_start(m, &way, h);
+  const real first = sr_bridge_support(m, &way, -1, &exact), shortest = sr_is_fixed(m) ? 4 * h : h;
+  const real most = sr_is_fixed(m) ? 400 * h : (m->method == SR_DOP853 ? 4 * h : 40 * h); /* a bridge is of order 10 */
+  for (real span = shortest; span <= most; span *= 1.3) {
+    sr_bridge_start(m, &way, span);
+    if (sr_bridge_support(m, &way, 1, &exact) >= first) return span;
   }
-  return span;
+  return shortest;
 }
 
 SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
