@@ -257,6 +257,15 @@ SR_FN int sr_reject(sr_motion *m, real h, real factor, int why) {
   return 0;
 }
 
+/* Does the support of the rows sink towards a singular position within a step that starts with m->s and ends with s? Seen
+   by a fall, by a stage weaker than both ends, or by the trend of the last step, which would end below zero. */
+SR_FN int sr_dips(const sr_motion *m, real h, real weakest, real s) {
+  const real least = s < m->s ? s : m->s, most = s > m->s ? s : m->s;
+  const real low = weakest < least ? weakest : least;
+  if (m->has_old && m->s < 0.2 * m->s_ref && m->s * m->h_old < (m->s_old - m->s) * h) return 1;
+  return low < 0.2 * m->s_ref && (low < 0.35 * most || low < 0.75 * least);
+}
+
 /* one accepted step, without its outputs and events; *watched: the motion inside is in m->dense */
 SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   sr_trial x;
@@ -277,8 +286,7 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
       if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, x.y1 + SR_NV, q, v, a, &s);
       if (why == SR_CALL_FAILED) return why;
       const int fine = !why && x.error <= 1;
-      const real weakest = fine && s < x.weakest ? s : x.weakest, most = fine && s > m->s ? s : m->s;
-      bridge = guarded && weakest < 0.35 * most && weakest < 0.2 * m->s_ref;
+      bridge = guarded && sr_dips(m, h, x.weakest, fine ? s : m->s);
       if (!bridge && !fine) {
         m->err_last = why ? 1e300 : x.error;
         const real factor = why || !(x.error < 1e30) ? 0.25 : sr_factor_of(m, x.error);
