@@ -12,6 +12,7 @@
 /* below this part of the most that the rows ever carried, a position counts as nearly singular */
 #define SR_NEAR 0.1
 #define SR_STRICT_BRIDGE 30
+#define SR_NODE_ERROR 4e-15 /* loop error to which nodes are brought, about that of rounding */
 #define SR_ROUNDED 300 /* a bridge held up by rounding may miss its tolerance by so much (10 tolerances, by the above) */
 
 /* Legendre polynomials P_0 ... P_{count-1} at x, and their integrals from -1 */
@@ -99,16 +100,17 @@ SR_FN int sr_bridge_sweep(sr_motion *m, sr_dense *d, const real *x, sr_setup *se
     for (int i = 0; i < SR_NV; i++) v[i] = y[SR_NV + i];
     if (weight[k] > 0) { /* down to rounding: what is left is divided by the support twice */
       const real drift = m->drift;
-      m->drift = 4e-15;
+      m->drift = SR_NODE_ERROR;
       sr_project(m, t, setup, q, v);
       m->drift = drift;
     }
     support[k] = sr_acceleration(m, t, q, v, setup, a[k], lam);
     if (support[k] < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
     if (support[k] > best) best = support[k];
-    if (weight[k] > 0)
+    if (weight[k] > 0) /* rounding alone moves a node by so much as its rows carry little */
       for (int i = 0; i < SR_PLAIN; i++) {
-        const real size = fabs(q[sr_plain_q[i]] - before[sr_plain_q[i]]) * w[sr_plain_v[i]];
+        const real rounded = SR_NODE_ERROR * m->scale[sr_plain_v[i]] / support[k];
+        const real size = (fabs(q[sr_plain_q[i]] - before[sr_plain_q[i]]) - rounded) * w[sr_plain_v[i]];
         if (size > *moved) *moved = size;
       }
   }
@@ -249,8 +251,10 @@ SR_FN int sr_bridge(sr_motion *m, real h, sr_dense *d, real *q, real *v, real *w
       continue;
     }
     *around = 0;
-    for (int k = 0; k < SR_NODES; k++)
+    for (int k = 0; k < SR_NODES; k++) {
+      if (m->dependent) support[k] = sr_bridge_support(m, d, x[k], &exact);
       if (support[k] > *around) *around = support[k];
+    }
     *where = sr_bridge_closest(m, d, x, support, &exact, sigma);
     /* what starts from a weak end cannot find back to its branch: the singular position belongs into the middle */
     const real first = sr_bridge_support(m, d, -1, &exact), last = sr_bridge_support(m, d, 1, &exact);
