@@ -171,7 +171,8 @@ SR_FN real sr_worst(const sr_motion *m, const real *phi) {
   return worst;
 }
 
-/* Bring (q, v) back to the constraints by the smallest moves in the mass metric (sheet 2.7). Returns the loop error left. */
+/* Bring (q, v) back to the constraints by the smallest moves in the mass metric (sheet 2.7). Returns the loop error left.
+   Rows that carry little turn a small loop error into a large error of position, so the weaker, the nearer to zero. */
 SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real *v) {
   if (SR_K == 0 || m->correction != SR_PROJECT) return 0;
   real phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)], dv[SR_DIM(SR_NV)], next[SR_DIM(SR_NQ)];
@@ -179,13 +180,14 @@ SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real
   m->projections++;
   m->correct(&t, q, v, setup, phi, rate, dq, 0, &report);
   real size = sr_worst(m, phi);
-  for (int pass = 0; pass < 12 && size > m->drift / 16; pass++) {
+  const real target = m->drift / 16 * (report.accepted < 1 ? report.accepted : 1);
+  for (int pass = 0; pass < 12 && size > target; pass++) {
     sr_retract(q, dq, next);
     m->correct(&t, next, v, setup, phi, rate, 0, 0, &report);
     const real now = sr_worst(m, phi);
     if (!(now < size)) break;
     for (int i = 0; i < SR_NQ; i++) q[i] = next[i];
-    const int done = now <= m->drift / 16 || now > size / 4;
+    const int done = now <= target || now > size / 4;
     size = now;
     if (done && now <= m->drift) break;
     m->correct(&t, q, v, setup, phi, rate, dq, 0, &report);

@@ -2,9 +2,6 @@
 #ifndef SARRUS_RUN_H
 #define SARRUS_RUN_H
 
-/* below this part of the most that the rows ever carried, a position counts as nearly singular */
-#define SR_NEAR 0.03
-
 SR_FN int sr_is_fixed(const sr_motion *m) { return m->method >= SR_RK4; }
 
 /* acceleration and support at the current state, after any change there */
@@ -191,15 +188,20 @@ SR_FN real sr_length(const sr_motion *m, real left) {
   return h * (sr_is_fixed(m) ? 1 + 1e-9 : 1.01) >= left ? left : h;
 }
 
-/* the time a bridge should take: well past the place where the support, going on as it does, would vanish */
+/* the time a bridge should take: until the rows carry as well as here again, on the way that the machine takes */
 SR_FN real sr_span(const sr_motion *m, real h) {
-  real span = sr_is_fixed(m) ? 4 * h : h;
-  if (m->has_old && m->s < m->s_old) {
-    const real reach = 2.2 * m->s * m->h_old / (m->s_old - m->s);
-    const real most = sr_is_fixed(m) ? 400 * h : 3 * h;
-    if (reach > span) span = reach < most ? reach : most;
+  sr_setup exact = m->setup;
+  exact.active = m->active;
+  exact.options.mode = 1, exact.options.tolerance = 1e-13, exact.options.max_rank = m->rank;
+  sr_dense way;
+  sr_bridge_start(m, &way, h);
+  const real first = sr_bridge_support(m, &way, -1, &exact), shortest = sr_is_fixed(m) ? 4 * h : h;
+  const real most = sr_is_fixed(m) ? 400 * h : (m->method == SR_DOP853 ? 4 * h : 40 * h); /* a bridge is of order 10 */
+  for (real span = shortest; span <= most; span *= 1.3) {
+    sr_bridge_start(m, &way, span);
+    if (sr_bridge_support(m, &way, 1, &exact) >= first) return span;
   }
-  return span;
+  return shortest;
 }
 
 SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
@@ -255,6 +257,15 @@ SR_FN int sr_reject(sr_motion *m, real h, real factor, int why) {
   return 0;
 }
 
+/* Does the support of the rows sink towards a singular position within a step that starts with m->s and ends with s? Seen
+   by a fall, by a stage weaker than both ends, or by the trend of the last step, which would end below zero. */
+SR_FN int sr_dips(const sr_motion *m, real h, real weakest, real s) {
+  const real least = s < m->s ? s : m->s, most = s > m->s ? s : m->s;
+  const real low = weakest < least ? weakest : least;
+  if (m->has_old && m->s < 0.2 * m->s_ref && m->s * m->h_old < (m->s_old - m->s) * h) return 1;
+  return low < 0.2 * m->s_ref && (low < 0.35 * most || low < 0.75 * least);
+}
+
 /* one accepted step, without its outputs and events; *watched: the motion inside is in m->dense */
 SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   sr_trial x;
@@ -275,8 +286,7 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
       if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, x.y1 + SR_NV, q, v, a, &s);
       if (why == SR_CALL_FAILED) return why;
       const int fine = !why && x.error <= 1;
-      const real weakest = fine && s < x.weakest ? s : x.weakest, most = fine && s > m->s ? s : m->s;
-      bridge = guarded && weakest < 0.35 * most && weakest < 0.2 * m->s_ref;
+      bridge = guarded && sr_dips(m, h, x.weakest, fine ? s : m->s);
       if (!bridge && !fine) {
         m->err_last = why ? 1e300 : x.error;
         const real factor = why || !(x.error < 1e30) ? 0.25 : sr_factor_of(m, x.error);
