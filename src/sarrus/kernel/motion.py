@@ -102,7 +102,10 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         *_fields(_pointer, "unit scale atol"),
         *_fields(_real, "rtol drift baumgarte1 baumgarte2 window pivot"),
         *_fields(_long, "method crossing correction guards guards_need_force"),
-        *_fields(_real, "sample next_sample"),
+        *_fields(_real, "sample first_sample next_sample"),
+        ("samples", _long),
+        ("stops", _pointer),
+        *_fields(_long, "stop_count next_stop"),
         ("u", _pointer),
         *_fields(_real, "t h t_end max_step fixed"),
         *_fields(_long, "chunk max_steps"),
@@ -120,7 +123,7 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         ("regular", _Options),
         ("dense", type("_Dense", (ctypes.Structure,), {"_fields_": dense})),
         ("memory", _pointer),
-        ("failed", _long),
+        *_fields(_long, "failed bad_guard"),
     ]
     return (
         type("_Crossing", (ctypes.Structure,), {"_fields_": crossing}),
