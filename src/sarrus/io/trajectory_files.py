@@ -59,6 +59,20 @@ def save(traj: Trajectory, path: str | os.PathLike[str]) -> None:
         part.unlink(missing_ok=True)
 
 
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that `save` could not write: better before a long computation than after it.
+
+    Args:
+        path: as for `save`.
+    """
+    path = Path(path)
+    _kind(path, {".nc": None, ".csv": None})
+    if path.suffix.lower() == ".nc":
+        _optional("xarray", "a '.nc' file")
+    if not os.access(path.parent, os.W_OK):
+        raise SarrusError(f"cannot write {str(path)!r}: expected a folder that exists and may be written to")
+
+
 def load(path: str | os.PathLike[str], system: System) -> Trajectory:
     """Read a trajectory that `save` wrote.
 
