@@ -5,9 +5,9 @@ import inspect
 import casadi as ca
 import numpy as np
 import pytest
+from driving import carts, library, oscillator
 
 import sarrus as sr
-from driving import carts, library, oscillator
 from sarrus.errors import StateError, UnknownNameError
 from sarrus.simulation.callbacks import numeric_moment
 
@@ -333,7 +333,7 @@ def test_a_sample_period_is_positive():
 
 def test_an_error_at_the_start_is_the_users_own():
     def law(t):
-        return [][1]
+        return [1.0, 2.0][int(t) + 7]
 
     with pytest.raises(IndexError) as caught:
         run({"x": law})

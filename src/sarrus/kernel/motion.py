@@ -118,7 +118,7 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         *_fields(_long, "steps rejected evaluations projections bridges factorisations"),
         ("rows", _pointer),
         *_fields(_long, "row_count row_room every next_time time_count pending"),
-        *_fields(_pointer, "times g fresh scratch scratch_at wanted fired keep crossings"),
+        *_fields(_pointer, "times g fresh scratch noise wanted fired keep crossings"),
         *_fields(_long, "crossing_count crossing_room released"),
         ("regular", _Options),
         ("dense", type("_Dense", (ctypes.Structure,), {"_fields_": dense})),
@@ -214,7 +214,7 @@ class Motion:
         count = len(directions)
         self.raw.guards = count
         self.array("wanted", directions, np.int64)
-        for name in ("g", "fresh", "scratch", "scratch_at"):
+        for name in ("g", "fresh", "scratch", "noise"):
             self.array(name, np.zeros(count))
         for name in ("fired", "keep"):
             self.array(name, np.zeros(count), np.int64)

@@ -38,6 +38,10 @@ class Change:
 class Event:
     """A guard whose passing through zero matters.
 
+    Guards are looked at four times in each step. One that passes zero and comes back within a quarter of a step may go
+    unseen: limit the steps with `max_step` if that can happen. A guard that is zero where a run starts does not fire
+    there.
+
     Attributes:
         name: for the record.
         guard: function f(t), f(t, x) or f(t, q, v) of the motion; x is a `Moment`: x["A"], x["A.v"], x["D.force"] ...

@@ -47,7 +47,7 @@ class Progress:
         bar = progress.Progress(
             progress.TextColumn("{task.description}"), progress.BarColumn(), progress.TaskProgressColumn(),
             progress.TextColumn("t = {task.fields[t]:.4g} s,"), progress.TimeRemainingColumn(),
-            progress.TextColumn("left"), console=Console(stderr=True), transient=True,
+            progress.TextColumn("left"), console=Console(stderr=True, force_terminal=True), transient=True,
         )  # fmt: skip
         self._task = bar.add_task(self._name, total=self._end - self._start, t=t)
         bar.start()

@@ -87,8 +87,8 @@ typedef struct {
   real *rows;
   long row_count, row_room, every, next_time, time_count, pending;
   const real *times;
-  /* events: guard values now, direction found, and when */
-  real *g, *fresh, *scratch, *scratch_at;
+  /* events: guard values now (0: not known), those looked at, what counts as zero after firing; direction found */
+  real *g, *fresh, *scratch, *noise;
   long *wanted, *fired, *keep;
   /* passages through singular positions */
   sr_crossing *crossings;

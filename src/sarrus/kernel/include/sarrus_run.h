@@ -80,7 +80,7 @@ SR_FN int sr_start(sr_motion *m) {
   if (m->guards && sr_guards(m, m->t, m->q, m->v, m->fresh)) return SR_CALL_FAILED;
   for (long k = 0; k < m->guards; k++) {
     /* on its own root: it keeps the sign with which it got there, or shows a new one if something was changed there */
-    if (!m->keep[k] || fabs(m->fresh[k]) > m->scratch_at[k])
+    if (!m->keep[k] || fabs(m->fresh[k]) > m->noise[k])
       m->g[k] = m->fresh[k];
     else if (m->mark)
       m->g[k] = 0;
@@ -344,7 +344,7 @@ SR_FN int sr_fire(sr_motion *m, real first, long which) {
     m->keep[k] = now;
     if (!now) continue;
     const real noise = 1e-9 * fabs(m->g[k]), left = 2 * fabs(at_root[k]);
-    m->scratch_at[k] = noise > left ? noise : left;
+    m->noise[k] = noise > left ? noise : left;
     m->g[k] = -m->g[k];
   }
   return SR_FIRED;
@@ -376,7 +376,7 @@ SR_FN int sr_events(sr_motion *m) {
     }
     if (first <= 1) break;
     for (long k = 0; k < m->guards; k++)
-      if (m->fresh[k] != 0) m->g[k] = m->fresh[k];
+      if (m->fresh[k] != 0 && (m->g[k] != 0 || fabs(m->fresh[k]) > m->noise[k])) m->g[k] = m->fresh[k];
     low = high;
   }
   if (first > 1) return 0;
