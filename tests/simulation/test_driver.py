@@ -8,10 +8,10 @@ import threading
 import casadi as ca
 import numpy as np
 import pytest
+from driving import ball, carts, driven_crank, flywheels, library, oscillator, truss
 from rich.progress import Progress as RichProgress
 
 import sarrus as sr
-from driving import ball, carts, driven_crank, flywheels, library, oscillator, truss
 from sarrus.errors import SarrusError, StateError, UnknownNameError
 from sarrus.simulation import progress
 from sarrus.simulation.trajectory import Trajectory
@@ -168,7 +168,9 @@ def test_a_change_of_inputs_at_the_joint_stands_in_two_rows():
 
 def test_a_continued_run_keeps_constraints_and_parameters():
     system = flywheels()
-    grip = sr.Event("grip", lambda t, x: x["a"] - x["b"] - 0.5, action=sr.Change(active={"clutch": True}), terminal=True)
+    grip = sr.Event(
+        "grip", lambda t, x: x["a"] - x["b"] - 0.5, action=sr.Change(active={"clutch": True}), terminal=True
+    )
     part = sr.simulate(system, system.state([0, 0], [5, 1]), 1.0, events=grip, active={"clutch": False})
     both = sr.simulate(system, part, 1.0)
     np.testing.assert_allclose(both.v[-1], 2.2, rtol=1e-12)
@@ -230,9 +232,9 @@ def test_a_start_that_nearly_holds_is_put_right(four_bar):
 
 def test_starts_that_make_no_sense(four_bar):
     system, start = four_bar
-    with pytest.raises(StateError, match="the start breaks constraint 'D' by .* use system.assemble"):
+    with pytest.raises(StateError, match=r"the start breaks constraint 'D' by .* use system.assemble"):
         sr.simulate(system, system.state(start.q + 0.01, start.v), 1.0)
-    with pytest.raises(StateError, match="the velocities at the start break constraint 'D' .* expected velocities"):
+    with pytest.raises(StateError, match=r"the velocities at the start break constraint 'D' .* expected velocities"):
         sr.simulate(system, system.state(start.q, start.v + 0.01), 1.0)
     with pytest.raises(StateError, match="this state belongs to 'four-bar', not to 'two carts'"):
         sr.simulate(carts(), start, 1.0)
@@ -242,7 +244,7 @@ def test_starts_that_make_no_sense(four_bar):
         sr.simulate(carts(), {"x": 1.0}, 1.0)
     with pytest.raises(StateError, match=r"expected a compiled machine, got Mechanism; use sr.compile\(machine\)"):
         sr.simulate(sr.library.build("pendulum"), start, 1.0)
-    with pytest.raises(UnknownNameError, match="unknown constraint 'E'. Known: 'D'"):
+    with pytest.raises(UnknownNameError, match=r"unknown constraint 'E'. Known: 'D'"):
         sr.simulate(system, start, 1.0, active={"E": False})
     with pytest.raises(StateError, match="positions q: the value of 'x' is nan"):
         sr.simulate(carts(), carts().state([np.nan, 0.0]), 1.0)
@@ -566,7 +568,7 @@ def test_a_run_within_a_run(four_bar):
 def test_a_machine_says_why_it_cannot_be_pickled(four_bar):
     system, start = four_bar
     for thing in (system, sr.simulate(system, start, 0.1)):
-        with pytest.raises(SarrusError, match="four-bar: a compiled machine cannot be pickled .* from the cache"):
+        with pytest.raises(SarrusError, match=r"four-bar: a compiled machine cannot be pickled .* from the cache"):
             pickle.dumps(thing)
     revived = pickle.loads(pickle.dumps(start))
     np.testing.assert_array_equal(revived.q, start.q)

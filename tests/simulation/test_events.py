@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from driving import G, ball, carts, flywheels, library
 from scipy.special import ellipk, ellipkinc
 
 import sarrus as sr
-from driving import G, ball, carts, flywheels, library
 from sarrus.errors import StateError, UnknownNameError
 
 TIME = 1e-10  # how exactly an event is found, at rtol 1e-12
@@ -21,9 +21,10 @@ def fall(events, t_end=1.0, height=1.0, system=None, **options):
 
 
 def bounce(restitution, direction=-1):
-    return sr.Event(
-        "floor", lambda t, x: x["z"], direction, action=lambda t, x: sr.Change(velocities={"z": -restitution * x["z.v"]})
-    )  # fmt: skip
+    def turn(t, x):
+        return sr.Change(velocities={"z": -restitution * x["z.v"]})
+
+    return sr.Event("floor", lambda t, x: x["z"], direction, action=turn)
 
 
 def double_rows(traj):
@@ -67,7 +68,7 @@ def test_guards_of_time_angle_speed_and_pose_against_the_elliptic_integral():
         return (ellipk(k * k) - ellipkinc(np.arcsin(np.sin(angle / 2) / k), k * k)) / np.sqrt(G)
 
     found = {event.name: event.t for event in traj.events}
-    assert list(found)[0] == "clock" and set(found) == {"clock", "depth", "speed", "angle"}
+    assert next(iter(found)) == "clock" and set(found) == {"clock", "depth", "speed", "angle"}
     np.testing.assert_allclose(found["angle"], when(np.pi / 2 - 1.0), rtol=0, atol=TIME)
     np.testing.assert_allclose(found["depth"], when(np.pi / 3), rtol=0, atol=TIME)
     np.testing.assert_allclose(found["speed"], found["depth"], rtol=0, atol=TIME)  # v² = 2 g depth
@@ -230,8 +231,8 @@ def test_a_jump_is_made_to_agree_with_the_constraints():
 
 def test_a_full_vector_and_two_jumps_at_once():
     events = [
-        sr.Event("first", lambda t: t - 0.5, action=lambda t, q, v: sr.Change(velocities=v + [1.0, 0.0])),
-        sr.Event("second", lambda t: 0.5 - t, action=lambda t, q, v: sr.Change(velocities=v + [0.5, 2.0])),
+        sr.Event("first", lambda t: t - 0.5, action=lambda t, q, v: sr.Change(velocities=v + np.array([1.0, 0.0]))),
+        sr.Event("second", lambda t: 0.5 - t, action=lambda t, q, v: sr.Change(velocities=v + np.array([0.5, 2.0]))),
     ]
     traj = sr.simulate(carts(), carts().assemble({}), 1.0, events=events)
     np.testing.assert_allclose(traj.q[-1], [0.75, 1.0], rtol=1e-12)

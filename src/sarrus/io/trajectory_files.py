@@ -315,6 +315,8 @@ def _write_netcdf(traj: Trajectory, path: Path) -> None:
 def _read_netcdf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     xarray = _optional("xarray", "a '.nc' file")
     content = path.read_bytes()
+    if not content.startswith((b"CDF", b"\x89HDF")):
+        raise ValueError("it is no netCDF file")
     engine = "scipy" if content.startswith(b"CDF") else "h5netcdf"
     if engine == "h5netcdf" and not _has_hdf5():
         raise SarrusError(

@@ -76,9 +76,7 @@ def simulate(
     began = time.perf_counter()
     mode, state, previous = _beginning(system, start, active)
     if save is not None:
-        from sarrus.io.trajectory_files import check_target
-
-        check_target(save)
+        Trajectory.check_target(save)
     settings = checked_settings(
         system.layout, state.t, t_end, method, rtol, atol, dt, max_step, sample, output, crossing, window, drift,
         loop_error, baumgarte, max_steps,

@@ -30,6 +30,9 @@ def failure(run: Run, code: str) -> Status:
         return Status("diverged", f"the speed of {fastest} reached {v[int(np.argmax(speed))]:.3g} {place}", t)
     if code == "not finite":
         return Status("not finite", f"{_what_is_not_finite(run, t, q, v)} {place}", t)
+    if code == "lost" and run.settings.loop_error < FINEST:
+        text = f"loop_error = {run.settings.loop_error:g} with numbers of 16 digits, {place}"
+        return Status("tolerance unreachable", text, t)
     if code == "lost":
         return Status("assembly lost", f"{_worst_group(run)} {place}", t)
     if code == "too many":

@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,10 +50,8 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for the record."""
-        from sarrus import __version__
-
         kept = ("t_end", "method", "crossing", "drift", "loop_error", "max_steps")
-        out: dict[str, Any] = {"version": __version__} | {key: getattr(self, key) for key in kept}
+        out: dict[str, Any] = {"version": version("sarrus")} | {key: getattr(self, key) for key in kept}
         out |= {"dt": self.dt} if self.fixed else {"rtol": self.rtol, "atol": self.atol.tolist()}
         out |= {"max_step": self.max_step} if math.isfinite(self.max_step) else {}
         out |= {"sample": self.sample, "first sample": self.first_sample} if self.sample else {}

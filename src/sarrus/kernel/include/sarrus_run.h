@@ -387,6 +387,14 @@ SR_FN int sr_events(sr_motion *m) {
   return sr_fire(m, first, which);
 }
 
+/* back to where the last step began: nobody knows what events it passed */
+SR_FN void sr_undo(sr_motion *m) {
+  for (int i = 0; i < SR_NQ; i++) m->q[i] = m->dense.q[i];
+  for (int i = 0; i < SR_NV; i++) m->v[i] = m->dense.y0[SR_NV + i];
+  m->t = m->dense.t;
+  m->steps--;
+}
+
 /* Go on until the end, an event, a failure, or until so many steps or rows are done. Call again to continue. */
 SR_EXPORT long sarrus_run(sr_motion *m) {
   m->failed = 0;
@@ -415,6 +423,7 @@ SR_EXPORT long sarrus_run(sr_motion *m) {
     if (code && code != SR_CROSSED) return code;
     if (watched) {
       const int event = sr_events(m);
+      if (event == SR_CALL_FAILED) sr_undo(m);
       if (event) code = event;
     }
     if (code == SR_CALL_FAILED) return code;
