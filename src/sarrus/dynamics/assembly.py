@@ -46,7 +46,9 @@ def _velocities(
         for _ in range(2):  # the second removes rounding
             v[free] += smallest_step(system, A @ v - a, A[:, free], Mff, damping=0.0)
     slip = np.abs(A @ v - a)
-    allowed = 1e-9 * (np.abs(A) @ np.abs(v) + np.abs(a)) + 1e-300
+    scales = np.array(layout.scales)
+    pace = np.max(np.abs(v) / scales, initial=0.0)  # a row in which all terms are rounding is not broken
+    allowed = 1e-9 * (np.abs(A) @ np.abs(v) + np.abs(a)) + 1e-14 * pace * (np.abs(A) @ scales) + 1e-300
     if np.any(slip > allowed):
         raise cannot_move(system, request, slip, allowed)
     return v

@@ -54,23 +54,23 @@ class Moment:
             return _part(self.lam, self.layout.group_rows(stem))
         if name in self.p:
             return self.p[name]
-        sources = {"q": (self.q, name), "v": (self.v, name), "u": (self.u, name)}
-        if part in sources:
-            sources = {part: (sources[part][0], stem), **sources}
-        for kind, (values, asked) in sources.items():
+        values = {"q": self.q, "v": self.v, "u": self.u}
+        meanings = [(kind, name) for kind in values]  # the name as it is, after what its ending says
+        for kind, asked in [(part, stem), *meanings] if part in values else meanings:
             try:
                 where = self.layout.find(asked, kind)
             except UnknownNameError:
                 continue
-            if values is None:
+            if values[kind] is None:
                 raise UnknownNameError("value (inputs are what this function is asked for)", name, self.names())
-            return _part(values, where)
+            return _part(values[kind], where)
         raise UnknownNameError("value", name, self.names())
 
     def names(self) -> list[str]:
         """What can be asked for."""
         x = self.layout
-        out = [*x.q_names, *(f"{name}.v" for name in x.v_names), *(f"{name}.u" for name in x.u_names)]
+        out = [*x.q_names, *(f"{name}.v" for name in x.v_names)]
+        out += [f"{name}.u" for name in x.u_names] if self.u is not None else []
         out += [f"{name}.force" for name in x.groups] if self._lam else []
         out += [f"{name}.{part}" for name in x.frames for part in ("position", "rotation")] if self._frames else []
         return [*out, *self.p]

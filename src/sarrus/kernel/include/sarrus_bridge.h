@@ -175,7 +175,7 @@ SR_FN int sr_bridge_solve(sr_motion *m, sr_dense *d, const real *x, sr_setup *se
   sr_fit(x, ones, SR_TERMS_D, fit_d);
   sr_bridge_at(d, 1, last);
   for (int sweep = 0; sweep < 40; sweep++) {
-    sr_weights(m, m->v, last + SR_NV, w);
+    sr_weights(m, d->h, m->v, last + SR_NV, w);
     const int failed = sr_bridge_sweep(m, d, x, setup, support, weight, fit_d, w, &moved);
     if (failed == SR_CALL_FAILED) return failed;
     if (failed) return -1;

@@ -68,8 +68,12 @@ typedef struct {
   const real *atol;       /* absolute tolerance of each of them */
   real rtol, drift, baumgarte1, baumgarte2, window, pivot;
   long method, crossing, correction, guards, guards_need_force;
-  /* inputs held between samples; sample = 0: asked for at every evaluation; law null: u does not change */
-  real sample, next_sample;
+  /* inputs held between samples, taken at first_sample + k sample; sample = 0: asked for at every evaluation; law null:
+     u does not change */
+  real sample, first_sample, next_sample;
+  long samples;
+  const real *stops; /* times at which inputs jump or bend: steps end there */
+  long stop_count, next_stop;
   real *u;
   /* the run */
   real t, h, t_end, max_step, fixed;
@@ -83,8 +87,8 @@ typedef struct {
   real *rows;
   long row_count, row_room, every, next_time, time_count, pending;
   const real *times;
-  /* events: guard values now, direction found, and when */
-  real *g, *fresh, *scratch, *scratch_at;
+  /* events: guard values now (0: not known), those looked at, what counts as zero after firing; direction found */
+  real *g, *fresh, *scratch, *noise;
   long *wanted, *fired, *keep;
   /* passages through singular positions */
   sr_crossing *crossings;
@@ -93,7 +97,7 @@ typedef struct {
   sr_options regular; /* those outside the window */
   sr_dense dense;
   void *memory; /* of the implicit method */
-  long failed;
+  long failed, bad_guard; /* bad_guard: 1 + the index of the guard that was not a number */
 } sr_motion;
 
 SR_EXPORT long sarrus_motion_size(void) { return (long)sizeof(sr_motion); }
@@ -128,10 +132,12 @@ SR_FN void sr_rate(const real *delta, const real *v, real *out) {
   }
 }
 
-/* inputs at a state, into m->u unless they are held */
+/* inputs at a state, into m->u unless they are held; a step that ends at a stop sees what they were just before it */
 SR_FN void sr_input(sr_motion *m, real t, const real *q, const real *v) {
-  if (m->law && m->sample == 0)
-    if (m->law(&t, q, v, m->setup.p, m->u)) m->failed = 1;
+  if (!m->law || m->sample > 0) return;
+  if (m->next_stop < m->stop_count && t >= m->stops[m->next_stop])
+    t = m->stops[m->next_stop] - 4e-16 * fabs(m->stops[m->next_stop]) - 1e-300;
+  if (m->law(&t, q, v, m->setup.p, m->u)) m->failed = 1;
 }
 
 /* acceleration at a state; returns how well the rows carry (smallest pivot's root or singular value), negative if it failed */
@@ -197,11 +203,12 @@ SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real
   return size;
 }
 
-/* error weights at a state: positions by atol (plus rtol of a shift), velocities by the machine's own pace */
-SR_FN void sr_weights(const sr_motion *m, const real *v0, const real *v1, real *w) {
+/* error weights of a step of length h: positions by atol and the rounding of their shift, velocities by the machine's own
+   pace */
+SR_FN void sr_weights(const sr_motion *m, real h, const real *v0, const real *v1, real *w) {
   for (int k = 0; k < SR_NV; k++) {
     const real size = fabs(v0[k]) > fabs(v1[k]) ? fabs(v0[k]) : fabs(v1[k]);
-    w[k] = 1 / m->atol[k];
+    w[k] = 1 / (m->atol[k] + 2e-15 * h * size);
     w[SR_NV + k] = 1 / (m->atol[k] * m->rate_scale + m->rtol * size);
   }
 }
