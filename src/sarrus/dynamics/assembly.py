@@ -47,8 +47,8 @@ def _velocities(
             v[free] += smallest_step(system, A @ v - a, A[:, free], Mff, damping=0.0)
     slip = np.abs(A @ v - a)
     scales = np.array(layout.scales)
-    pace = float(np.max(np.abs(v) / scales))  # what counts as rest in a machine that moves so fast elsewhere
-    allowed = 1e-9 * (np.abs(A) @ (np.abs(v) + 1e-6 * pace * scales) + np.abs(a)) + 1e-300
+    pace = np.max(np.abs(v) / scales, initial=0.0)  # a row in which all terms are rounding is not broken
+    allowed = 1e-9 * (np.abs(A) @ np.abs(v) + np.abs(a)) + 1e-14 * pace * (np.abs(A) @ scales) + 1e-300
     if np.any(slip > allowed):
         raise cannot_move(system, request, slip, allowed)
     return v

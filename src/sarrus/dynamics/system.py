@@ -98,6 +98,14 @@ class System:
             p[names.index(name)] = float(value)
         return replace(self, p=p, norms=row_norms(self.layout, self.functions, self.kept, self.y_index, p))
 
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled: compiled code belongs to a process, and descriptions may hold the user's functions."""
+        raise SarrusError(
+            f"{self.name}: a compiled machine cannot be pickled or copied; let each process describe and compile it "
+            "(it then comes from the cache), or use threads: the compiled code runs in parallel in them. Trajectories "
+            "travel as files (save, load), states as they are"
+        )
+
     # --- states ----------------------------------------------------------------------------------------------------
     def state(self, q: Any, v: Any = None, t: Any = 0.0) -> State:
         """An exact state from full vectors, checked but not corrected.

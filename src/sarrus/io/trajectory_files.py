@@ -59,6 +59,20 @@ def save(traj: Trajectory, path: str | os.PathLike[str]) -> None:
         part.unlink(missing_ok=True)
 
 
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that `save` could not write: better before a long computation than after it.
+
+    Args:
+        path: as for `save`.
+    """
+    path = Path(path)
+    _kind(path, {".nc": None, ".csv": None})
+    if path.suffix.lower() == ".nc":
+        _optional("xarray", "a '.nc' file")
+    if not os.access(path.parent, os.W_OK):
+        raise SarrusError(f"cannot write {str(path)!r}: expected a folder that exists and may be written to")
+
+
 def load(path: str | os.PathLike[str], system: System) -> Trajectory:
     """Read a trajectory that `save` wrote.
 
@@ -301,6 +315,8 @@ def _write_netcdf(traj: Trajectory, path: Path) -> None:
 def _read_netcdf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     xarray = _optional("xarray", "a '.nc' file")
     content = path.read_bytes()
+    if not content.startswith((b"CDF", b"\x89HDF")):
+        raise ValueError("it is no netCDF file")
     engine = "scipy" if content.startswith(b"CDF") else "h5netcdf"
     if engine == "h5netcdf" and not _has_hdf5():
         raise SarrusError(

@@ -103,7 +103,10 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         *_fields(_pointer, "unit scale atol"),
         *_fields(_real, "rtol drift baumgarte1 baumgarte2 window pivot"),
         *_fields(_long, "method crossing correction guards guards_need_force"),
-        *_fields(_real, "sample next_sample"),
+        *_fields(_real, "sample first_sample next_sample"),
+        ("samples", _long),
+        ("stops", _pointer),
+        *_fields(_long, "stop_count next_stop"),
         ("u", _pointer),
         *_fields(_real, "t h t_end max_step fixed"),
         *_fields(_long, "chunk max_steps"),
@@ -116,12 +119,12 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         *_fields(_long, "steps rejected evaluations projections bridges factorisations"),
         ("rows", _pointer),
         *_fields(_long, "row_count row_room every next_time time_count pending"),
-        *_fields(_pointer, "times g fresh scratch scratch_at wanted fired keep crossings"),
+        *_fields(_pointer, "times g fresh scratch noise wanted fired keep crossings"),
         *_fields(_long, "crossing_count crossing_room released"),
         ("regular", _Options),
         ("dense", type("_Dense", (ctypes.Structure,), {"_fields_": dense})),
         ("memory", _pointer),
-        ("failed", _long),
+        *_fields(_long, "failed bad_guard"),
     ]
     return (
         type("_Crossing", (ctypes.Structure,), {"_fields_": crossing}),
@@ -212,7 +215,7 @@ class Motion:
         count = len(directions)
         self.raw.guards = count
         self.array("wanted", directions, np.int64)
-        for name in ("g", "fresh", "scratch", "scratch_at"):
+        for name in ("g", "fresh", "scratch", "noise"):
             self.array(name, np.zeros(count))
         for name in ("fired", "keep"):
             self.array(name, np.zeros(count), np.int64)
@@ -224,7 +227,7 @@ class Motion:
     def arm(self, guards: Sequence[int]) -> None:
         """Take these guards as just above zero, where they are zero but for rounding."""
         self._kept["g"][list(guards)] = 1e-300
-        self._kept["keep"][list(guards)] = 1
+        self._kept["keep"][list(guards)] = 2  # SR_ARMED
 
     @property
     def fired(self) -> list[tuple[int, int]]:

@@ -250,6 +250,11 @@ def join(first: Trajectory, second: Trajectory) -> Trajectory:
     constraints change there, both rows stay, as at an event.
     """
     _check_joint(first, second)
+    return append(first, second)
+
+
+def append(first: Trajectory, second: Trajectory) -> Trajectory:
+    """One trajectory from two that are known to belong together."""
     last, start = first.segments[-1], second.segments[0]
     going_on = np.array_equal(last.p, start.p) and _active(first, last) == _active(second, start)
     pairs = [(getattr(first, key)[-1], getattr(second, key)[0]) for key in ("t", "q", "v", "a", "u")]
@@ -258,27 +263,48 @@ def join(first: Trajectory, second: Trajectory) -> Trajectory:
     shift = len(first) - skip
     moved = [replace(segment, start=segment.start + shift) for segment in second.segments]
     arrays = {key: np.concatenate([getattr(first, key), getattr(second, key)[skip:]]) for key in "tqvau"}
-    alike = dict(first.settings) == dict(second.settings)
     return replace(
         first,
         **arrays,
         status=second.status,
         stats=_sum(first.stats, second.stats),
-        segments=(*first.segments, *(moved[1:] if same else moved)),
+        segments=(*first.segments, *(moved[1:] if going_on else moved)),
         crossings=first.crossings + second.crossings,
         events=first.events + second.events,
-        settings=first.settings if alike else {**second.settings, "before": dict(first.settings)},
+        settings=_settings_of_both(first.settings, second.settings),
     )
+
+
+def _settings_of_both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the second, with a list of the different ones before it; where each ended is in the record."""
+    *earlier, last = *first.get("before", ()), {key: x for key, x in first.items() if key != "before"}
+    alike = {**last, "t_end": None} == {**second, "t_end": None}
+    before = earlier if alike else [*earlier, last]
+    return {**second, "before": before} if before else dict(second)
 
 
 def _active(traj: Trajectory, segment: Segment) -> list[float]:
     return traj.system.active_rows(segment.active).tolist()
 
 
+def check_machine(x: Layout, y: Layout) -> None:
+    """Refuse to go on with a trajectory of machine x as one of machine y, if these differ in any name."""
+    for key, what in (
+        ("name", "machine"), ("q_names", "coordinates"), ("v_names", "velocities"), ("u_names", "inputs"),
+        ("groups", "constraints"),
+    ):  # fmt: skip
+        if getattr(x, key) != getattr(y, key):
+            raise StateError(
+                f"the trajectory belongs to {x.name!r}, not to {y.name!r} ({what} {getattr(x, key)!r} instead of "
+                f"{getattr(y, key)!r}); expected one machine"
+            )
+    if list(x.parameters) != list(y.parameters):
+        raise StateError(f"the trajectory of {x.name!r} has parameters {list(x.parameters)}, not {list(y.parameters)}")
+
+
 def _check_joint(first: Trajectory, second: Trajectory) -> None:
-    x, y = first.system.layout, second.system.layout
-    if (x.name, x.q_names, x.v_names, x.u_names) != (y.name, y.q_names, y.v_names, y.u_names):
-        raise StateError(f"join: the first trajectory is of {x.name!r}, the second of {y.name!r}; expected one machine")
+    x = first.system.layout
+    check_machine(x, second.system.layout)
     gap = second.t[0] - first.t[-1]
     if abs(gap) > 1e-9 * max(1e-3, abs(first.t[-1])):
         raise StateError(

@@ -167,7 +167,7 @@ class Audit:
             if name not in QUANTITIES:
                 raise UnknownNameError("audit quantity", name, list(QUANTITIES))
             worst: Worst = getattr(self, name)
-            if worst.relative > limit and not (name == "energy" and worst.value <= self.resolution):
+            if not worst.relative <= limit and not (name == "energy" and worst.value <= self.resolution):
                 out.append((worst.relative / limit if limit > 0 else np.inf, name, limit))
         return sorted(out, reverse=True)
 
@@ -301,7 +301,8 @@ def _energy(traj: Trajectory, r: Residuals) -> tuple[Worst, float, float, tuple[
     scale = max(moved, 1e-6 * float(np.max(np.abs(stored))))  # rounding of a large constant is no motion
     i = int(np.argmax(error))
     names = {event.t: event.name for event in traj.events}
-    jumps = tuple(Jump(float(traj.t[k]), float(steps[k]), names.get(float(traj.t[k]), "")) for k in before)
+    found = [Jump(float(traj.t[k]), float(steps[k]), names.get(float(traj.t[k]), "")) for k in before]
+    jumps = tuple(jump for jump in found if jump.energy or jump.event)  # where inputs jump, energy does not
     worst = Worst(float(error[i]), float(error[i]) / scale if scale > 0 else 0.0, "J", float(traj.t[i]))
     return worst, float(work[-1]), resolution, jumps
 

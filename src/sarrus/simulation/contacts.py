@@ -91,7 +91,7 @@ class Contacts:
         changed = [s for s in self.sides if after.active[s.name] != mode.active[s.name]]
         if not changed and blow is None:
             return Outcome(mode, state)
-        state = after.corrected(state)
+        state = after.settled(state, np.inf)
         opened = [s for s in touching if not after.active[s.name]]
         records = (
             () if blow is None and not fired else (_record(hit, changed, after, rebound, plastic, rows, state, blow),)

@@ -16,6 +16,7 @@ from sarrus.errors import StateError
 from sarrus.kernel.motion import Motion, Shape
 
 LOOSE = 1e-6  # a start may miss its constraints by so much, relative; it is then put right
+ROUNDING = 1e-10  # a start with velocities that miss them by less stays as it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +44,13 @@ class Mode:
     def errors(self, state: State) -> dict[str, tuple[float, float]]:
         """Position and velocity residuals of each active group, relative to the machine's size and its speed."""
         terms, unit = self.system.terms(state), self.units()
+        scales = np.array(self.system.layout.scales)
         phi = np.abs(terms.phi) / unit
         slip = np.abs(terms.A @ state.v - terms.a)
-        scales = np.array(self.system.layout.scales)
-        pace = float(np.max(np.abs(state.v) / scales, initial=0.0))  # what is rest in a machine that moves so fast
-        speed = np.abs(terms.A) @ (np.abs(state.v) + 1e-6 * pace * scales) + np.abs(terms.a)
-        slip = np.where(slip > 0, slip / np.where(speed > 0, speed, 1.0), 0.0)
+        size = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
+        pace = np.max(np.abs(state.v) / scales, initial=0.0)  # a row in which all terms are rounding is not broken
+        size = np.maximum(size, 1e-6 * pace * (np.abs(terms.A) @ scales))
+        slip = np.where(slip > 0, slip / np.where(size > 0, size, 1.0), 0.0)
         rows = {g: self.system.layout.group_rows(g) for g in self.system.groups if self.active[g]}
         return {g: (float(phi[s].max(initial=0)), float(slip[s].max(initial=0))) for g, s in rows.items()}
 
@@ -90,20 +92,26 @@ class Mode:
         raw.released = 0
         raw.s_ref = 0.0
 
-    def corrected(self, state: State, impact: bool = False) -> State:
-        """The state with velocities that satisfy the active constraints, by the least change of kinetic energy."""
+    def settled(self, state: State, precision: float) -> State:
+        """The state moved onto the active constraints by the least change in the mass metric.
+
+        Positions that satisfy them within `precision` stay; of the velocities that break them nothing is left, which is
+        a plastic impact (sheet 2.9).
+        """
+        if max((error for error, _ in self.errors(state).values()), default=0.0) > precision:
+            request = Request({}, {}, state, {}, state.t, self.active, min(precision, 1e-12))
+            q, _ = find_positions(self.system, request, attempts=0)
+            state = state if q is None else State(state.layout, q, state.v, state.t)
         terms = self.system.terms(state)
         L, S = scaled_rows(self.system, terms.M, terms.A, self.flags)
-        miss = (terms.A @ state.v - terms.a) * self.flags
-        rows = np.zeros_like(miss)
-        kept = list(self.system.kept)
-        rows[kept] = miss[kept] / self.system.norms
+        kept, rows = list(self.system.kept), np.zeros(state.layout.m)
+        rows[kept] = ((terms.A @ state.v - terms.a) * self.flags)[kept] / self.system.norms
         U, sigma, Vt = np.linalg.svd(S, full_matrices=False)
         r = int(np.sum(sigma > self.system.tolerance))
         step = -np.linalg.solve(L.T, Vt[:r].T @ ((U[:, :r].T @ rows) / sigma[:r]))
         return State(state.layout, state.q, state.v + step, state.t)
 
-    def require(self, state: State, drift: str) -> State:
+    def require(self, state: State, drift: str, precision: float) -> State:
         """A start that satisfies the active constraints: as it is, put right if it nearly does, else an error."""
         errors = self.errors(state)
         if drift != "project" or not errors:
@@ -114,13 +122,14 @@ class Mode:
                 f"the start breaks constraint {worst!r} by {errors[worst][0]:.3g} of the machine's size; expected a "
                 "state that is put together: use system.assemble(..., near=state)"
             )
-        worst = max(errors, key=lambda g: errors[g][1])
-        if errors[worst][1] > LOOSE:
+        slipping = max(errors, key=lambda g: errors[g][1])
+        if errors[slipping][1] > LOOSE:
             raise StateError(
-                f"the velocities at the start break constraint {worst!r} (by {errors[worst][1]:.3g} of its speed); "
-                "expected velocities that keep it: use system.assemble(positions, velocities=...)"
+                f"the velocities at the start break constraint {slipping!r} (by {errors[slipping][1]:.3g} of its "
+                "speed); expected velocities that keep it: use system.assemble(positions, velocities=...)"
             )
-        return state
+        good = errors[worst][0] <= precision and errors[slipping][1] <= ROUNDING
+        return state if good else self.settled(state, precision)
 
 
 def _rank(system: System, state: State, flags: np.ndarray) -> int:

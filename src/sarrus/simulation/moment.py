@@ -58,23 +58,23 @@ class Moment:
             return _part(self._residuals(), self.layout.group_rows(stem))
         if name in self.p:
             return self.p[name]
-        sources = {"q": self.q, "v": self.v, "u": self.u}
-        candidates = [(part, stem)] if part in sources else []
-        for kind, asked in (*candidates, *((kind, name) for kind in sources)):
-            values = sources[kind]
+        values = {"q": self.q, "v": self.v, "u": self.u}
+        meanings = [(kind, name) for kind in values]  # the name as it is, after what its ending says
+        for kind, asked in [(part, stem), *meanings] if part in values else meanings:
             try:
                 where = self.layout.find(asked, kind)
             except UnknownNameError:
                 continue
-            if values is None:
+            if values[kind] is None:
                 raise UnknownNameError("value (inputs are what this function is asked for)", name, self.names())
-            return _part(values, where)
+            return _part(values[kind], where)
         raise UnknownNameError("value", name, self.names())
 
     def names(self) -> list[str]:
         """What can be asked for."""
         x = self.layout
-        out = [*x.q_names, *(f"{name}.v" for name in x.v_names), *(f"{name}.u" for name in x.u_names)]
+        out = [*x.q_names, *(f"{name}.v" for name in x.v_names)]
+        out += [f"{name}.u" for name in x.u_names] if self.u is not None else []
         out += [f"{name}.force" for name in x.groups] if self._lam else []
         out += [f"{name}.residual" for name in x.groups] if self._residuals else []
         out += [f"{name}.{part}" for name in x.frames for part in ("position", "rotation")] if self._frames else []

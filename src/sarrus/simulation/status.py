@@ -41,8 +41,8 @@ _ENDINGS = {
     ),
     "tolerance unreachable": (
         "stopped because the tolerance cannot be reached with these numbers",
-        "Ask for a larger rtol (1e-12 is the least that makes sense), or give `atol` for coordinates whose size "
-        "differs from the machine's length.",
+        "Ask for a larger rtol (1e-12 is the least that makes sense) or loop_error, or give `atol` for coordinates "
+        "whose size differs from the machine's length.",
     ),
     "assembly lost": (
         "stopped because the closures could not be held together",

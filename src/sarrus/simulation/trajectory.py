@@ -214,6 +214,17 @@ class Trajectory:
         save(self, path)
 
     @staticmethod
+    def check_target(path: str | PathLike[str]) -> None:
+        """Refuse a file that `save` could not write: better before a long computation than after it.
+
+        Args:
+            path: as for `save`.
+        """
+        from sarrus.io.trajectory_files import check_target
+
+        check_target(path)
+
+    @staticmethod
     def load(path: str | PathLike[str], system: System) -> Trajectory:
         """Read a trajectory that `save` wrote.
 

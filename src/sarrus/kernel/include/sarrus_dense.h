@@ -93,7 +93,7 @@ SR_FN int sr_timed_rows(sr_motion *m, real end) {
   return 0;
 }
 
-/* guards at a state; nonzero if one failed */
+/* guards at a state; nonzero if one failed or is not a number */
 SR_FN int sr_guards(sr_motion *m, real t, const real *q, const real *v, real *g) {
   real lam[SR_DIM(SR_M)], a[SR_DIM(SR_NV)];
   for (int i = 0; i < SR_M; i++) lam[i] = 0;
@@ -104,6 +104,8 @@ SR_FN int sr_guards(sr_motion *m, real t, const real *q, const real *v, real *g)
     sr_acceleration(m, t, q, v, &all, a, lam);
   }
   if (m->guard(&t, q, v, lam, m->u, m->setup.p, g)) m->failed = 1;
+  for (long k = 0; k < m->guards && !m->failed; k++)
+    if (g[k] != g[k]) m->failed = 1, m->bad_guard = k + 1;
   return m->failed != 0;
 }
 

@@ -196,7 +196,7 @@ SR_FN void sr_radau_guess(const sr_radau *w, real h, real z[3][SR_DIM(SR_NY2)]) 
 /* Newton on the stages; 0 converged, SR_GO_ON + 1000 if not, else a failure */
 SR_FN int sr_radau_newton(sr_motion *m, sr_radau *w, sr_trial *x, real h, real z[3][SR_DIM(SR_NY2)]) {
   real s[3][SR_DIM(SR_NY2)], y[SR_DIM(SR_NY2)], f[3][SR_DIM(SR_NY2)], weight[SR_DIM(SR_NY2)], before = 0;
-  sr_weights(m, m->v, m->v, weight);
+  sr_weights(m, h, m->v, m->v, weight);
   const real target = m->rtol < 1e-9 ? 1e-3 : 1e-2;
   for (int i = 0; i < 3; i++)
     for (int j = 0; j < SR_NY2; j++) s[i][j] = sr_radau_ti[i][0] * z[0][j] + sr_radau_ti[i][1] * z[1][j] + sr_radau_ti[i][2] * z[2][j];
@@ -266,7 +266,7 @@ SR_FN int sr_step_radau(sr_motion *m, real h, sr_trial *x) {
     f[j] = (SR_RADAU_E1 * z[0][j] + SR_RADAU_E2 * z[1][j] + SR_RADAU_E3 * z[2][j]) / h;
     e[j] = x->k[0][j] + f[j];
   }
-  sr_weights(m, m->v, x->y1 + SR_NV, weight);
+  sr_weights(m, h, m->v, x->y1 + SR_NV, weight);
   sr_radau_real(w, SR_RADAU_REAL / h, e);
   x->error = sr_norm(e, weight);
   if (x->error >= 1 && (!m->has_old || m->rejected_last)) { /* stiff parts of the estimate are filtered once more */

@@ -2,8 +2,8 @@
 #ifndef SARRUS_RUN_H
 #define SARRUS_RUN_H
 
-/* below this part of the most that the rows ever carried, a position counts as nearly singular */
-#define SR_NEAR 0.03
+/* a machine that crosses its own scales so many times a second has diverged: squares must stay finite */
+#define SR_WILD 1e30
 
 SR_FN int sr_is_fixed(const sr_motion *m) { return m->method >= SR_RK4; }
 
@@ -17,10 +17,10 @@ SR_FN int sr_refresh(sr_motion *m) {
   return 0;
 }
 
-/* a first step after Hairer, Norsett & Wanner II.4, in units of the error weights */
+/* a first step after Hairer, Norsett & Wanner II.4, in units of the error weights and of the machine's pace */
 SR_FN int sr_first_step(sr_motion *m) {
   real w[SR_DIM(SR_NY2)], y[SR_DIM(SR_NY2)], f[SR_DIM(SR_NY2)], size[SR_DIM(SR_NY2)];
-  sr_weights(m, m->v, m->v, w);
+  sr_weights(m, 0, m->v, m->v, w);
   for (int i = 0; i < SR_NV; i++) {
     f[i] = m->v[i], f[SR_NV + i] = m->a[i];
     size[i] = m->scale[i], size[SR_NV + i] = m->scale[i] * m->rate_scale;
@@ -32,8 +32,9 @@ SR_FN int sr_first_step(sr_motion *m) {
   for (int i = 0; i < SR_NV; i++) y[i] = h * f[i], y[SR_NV + i] = m->v[i] + h * f[SR_NV + i];
   if (sr_slope(m, m->t + h, y, size) < 0) return m->failed ? SR_CALL_FAILED : (m->h = h * 1e-3, 0);
   for (int i = 0; i < SR_NY2; i++) size[i] = (size[i] - f[i]) / h;
-  const real d2 = sr_norm(size, w), most = d1 > d2 ? d1 : d2;
-  const real h1 = most > 0 ? pow(0.01 / most, 1 / order) : h;
+  const real unit = 1 / m->rate_scale; /* of time: the machine's own, so that no unit of the user's matters */
+  const real d2 = sr_norm(size, w), most = d1 > unit * d2 ? unit * d1 : unit * unit * d2;
+  const real h1 = most > 0 ? unit * pow(0.01 / most, 1 / order) : h;
   m->h = 100 * h < h1 ? 100 * h : h1;
   if (m->h < h * 1e-3) m->h = h * 1e-3;
   return 0;
@@ -45,8 +46,18 @@ SR_FN int sr_sample(sr_motion *m) {
     m->failed = 1;
     return SR_CALL_FAILED;
   }
-  m->next_sample += m->sample;
+  m->samples++;
+  m->next_sample = m->first_sample + m->samples * m->sample; /* a sum would drift by a rounding error each time */
   return sr_refresh(m);
+}
+
+/* on from a stop, with the inputs that hold after it */
+SR_FN int sr_pass_stop(sr_motion *m) {
+  if (m->next_stop >= m->stop_count || m->t < m->stops[m->next_stop]) return 0;
+  while (m->next_stop < m->stop_count && m->t >= m->stops[m->next_stop]) m->next_stop++;
+  const int code = sr_refresh(m);
+  if (!code && m->every) sr_row(m, m->t, m->q, m->v, m->a);
+  return code;
 }
 
 SR_FN int sr_start(sr_motion *m) {
@@ -64,8 +75,13 @@ SR_FN int sr_start(sr_motion *m) {
   if (!sr_is_fixed(m) && !(m->h > 0)) code = sr_first_step(m);
   if (code) return code;
   if (m->guards && sr_guards(m, m->t, m->q, m->v, m->fresh)) return SR_CALL_FAILED;
-  for (long k = 0; k < m->guards; k++) /* a guard left on its root keeps the sign with which it got there */
-    if (!m->keep[k] || fabs(m->fresh[k]) > 1e-9) m->g[k] = m->fresh[k];
+  for (long k = 0; k < m->guards; k++) {
+    /* on its own root: it keeps the sign with which it got there, or shows a new one if something was changed there */
+    if (!m->keep[k] || fabs(m->fresh[k]) > m->noise[k])
+      m->g[k] = m->fresh[k];
+    else if (m->mark && m->keep[k] != SR_ARMED)
+      m->g[k] = 0;
+  }
   m->err_old = 1e-4;
   m->started = 1;
   m->dense.t = m->t, m->dense.h = 1;
@@ -191,15 +207,20 @@ SR_FN real sr_length(const sr_motion *m, real left) {
   return h * (sr_is_fixed(m) ? 1 + 1e-9 : 1.01) >= left ? left : h;
 }
 
-/* the time a bridge should take: well past the place where the support, going on as it does, would vanish */
+/* the time a bridge should take: until the rows carry as well as here again, on the way that the machine takes */
 SR_FN real sr_span(const sr_motion *m, real h) {
-  real span = sr_is_fixed(m) ? 4 * h : h;
-  if (m->has_old && m->s < m->s_old) {
-    const real reach = 2.2 * m->s * m->h_old / (m->s_old - m->s);
-    const real most = sr_is_fixed(m) ? 400 * h : 3 * h;
-    if (reach > span) span = reach < most ? reach : most;
+  sr_setup exact = m->setup;
+  exact.active = m->active;
+  exact.options.mode = 1, exact.options.tolerance = 1e-13, exact.options.max_rank = m->rank;
+  sr_dense way;
+  sr_bridge_start(m, &way, h);
+  const real first = sr_bridge_support(m, &way, -1, &exact), shortest = sr_is_fixed(m) ? 4 * h : h;
+  const real most = sr_is_fixed(m) ? 400 * h : (m->method == SR_DOP853 ? 4 * h : 40 * h); /* a bridge is of order 10 */
+  for (real span = shortest; span <= most; span *= 1.3) {
+    sr_bridge_start(m, &way, span);
+    if (sr_bridge_support(m, &way, 1, &exact) >= first) return span;
   }
-  return span;
+  return shortest;
 }
 
 SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
@@ -255,6 +276,15 @@ SR_FN int sr_reject(sr_motion *m, real h, real factor, int why) {
   return 0;
 }
 
+/* Does the support of the rows sink towards a singular position within a step that starts with m->s and ends with s? Seen
+   by a fall, by a stage weaker than both ends, or by the trend of the last step, which would end below zero. */
+SR_FN int sr_dips(const sr_motion *m, real h, real weakest, real s) {
+  const real least = s < m->s ? s : m->s, most = s > m->s ? s : m->s;
+  const real low = weakest < least ? weakest : least;
+  if (m->has_old && m->s < 0.2 * m->s_ref && m->s * m->h_old < (m->s_old - m->s) * h) return 1;
+  return low < 0.2 * m->s_ref && (low < 0.35 * most || low < 0.75 * least);
+}
+
 /* one accepted step, without its outputs and events; *watched: the motion inside is in m->dense */
 SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   sr_trial x;
@@ -275,8 +305,7 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
       if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, x.y1 + SR_NV, q, v, a, &s);
       if (why == SR_CALL_FAILED) return why;
       const int fine = !why && x.error <= 1;
-      const real weakest = fine && s < x.weakest ? s : x.weakest, most = fine && s > m->s ? s : m->s;
-      bridge = guarded && weakest < 0.35 * most && weakest < 0.2 * m->s_ref;
+      bridge = guarded && sr_dips(m, h, x.weakest, fine ? s : m->s);
       if (!bridge && !fine) {
         m->err_last = why ? 1e300 : x.error;
         const real factor = why || !(x.error < 1e30) ? 0.25 : sr_factor_of(m, x.error);
@@ -310,14 +339,38 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   }
 }
 
+/* which guards fire at s = first (now in the state), all that pass zero within rounding of it */
+SR_FN int sr_fire(sr_motion *m, real first, long which) {
+  real *at_root = m->fresh, *later = m->scratch, y[SR_DIM(SR_NY2)], q[SR_DIM(SR_NQ)];
+  const real s = first + 1e-12 < 1 ? first + 1e-12 : 1;
+  sr_dense_at(&m->dense, s, y);
+  sr_retract(m->dense.q, y, q);
+  sr_project(m, m->dense.t + s * m->dense.h, &m->setup, q, y + SR_NV);
+  if (sr_guards(m, m->dense.t + s * m->dense.h, q, y + SR_NV, later)) return SR_CALL_FAILED;
+  if (sr_guards(m, m->t, m->q, m->v, at_root)) return SR_CALL_FAILED;
+  for (long k = 0; k < m->guards; k++) {
+    const int now = k == which || sr_passes(m, (int)k, m->g[k], later[k]) || sr_passes(m, (int)k, m->g[k], at_root[k]);
+    m->fired[k] = now ? (m->g[k] < 0 ? 1 : -1) : 0;
+    m->keep[k] = now;
+    if (!now) continue;
+    const real noise = 1e-9 * fabs(m->g[k]), left = 2 * fabs(at_root[k]);
+    m->noise[k] = noise > left ? noise : left;
+    m->g[k] = -m->g[k];
+  }
+  return SR_FIRED;
+}
+
 /* the earliest event inside the step; when there is one the state is put there */
 SR_FN int sr_events(sr_motion *m) {
   if (!m->guards) return 0;
   enum { points = 4 };
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], y[SR_DIM(SR_NY2)], first = 2, low = 0;
   const real span = (m->t - m->dense.t) / m->dense.h; /* less than 1 after a stop at a singular position */
-  for (int point = 1; point <= points; point++) {
-    const real high = span * point / points;
+  int unknown = 0;
+  long which = -1;
+  for (long k = 0; k < m->guards; k++) unknown |= m->g[k] == 0; /* starts on its root: look where it goes first */
+  for (int point = unknown ? 0 : 1; point <= points; point++) {
+    const real high = point > 0 ? span * point / points : 1e-4 * span;
     if (point < points) {
       sr_dense_at(&m->dense, high, y);
       sr_retract(m->dense.q, y, q);
@@ -326,30 +379,30 @@ SR_FN int sr_events(sr_motion *m) {
     if (sr_guards(m, m->dense.t + high * m->dense.h, point < points ? q : m->q, point < points ? v : m->v, m->fresh))
       return SR_CALL_FAILED;
     for (long k = 0; k < m->guards; k++) {
-      m->fired[k] = 0;
       if (!sr_passes(m, (int)k, m->g[k], m->fresh[k])) continue;
       const real at = sr_root(m, (int)k, low, high, m->g[k], m->fresh[k], m->scratch);
       if (m->failed) return SR_CALL_FAILED;
-      if (at < first) first = at;
-      m->fired[k] = 1, m->scratch_at[k] = at;
+      if (at < first) first = at, which = k;
     }
     if (first <= 1) break;
     for (long k = 0; k < m->guards; k++)
-      if (m->fresh[k] != 0) m->g[k] = m->fresh[k];
+      if (m->fresh[k] != 0 && (m->g[k] != 0 || fabs(m->fresh[k]) > m->noise[k])) m->g[k] = m->fresh[k];
     low = high;
   }
   if (first > 1) return 0;
-  for (long k = 0; k < m->guards; k++) {
-    const int now = m->fired[k] && m->scratch_at[k] <= first + 1e-14;
-    m->fired[k] = now ? (m->g[k] < 0 ? 1 : -1) : 0;
-    m->keep[k] = now;
-    if (now) m->g[k] = -m->g[k];
-  }
   sr_inside(m, first, q, v, a);
+  m->t = m->dense.t + first * m->dense.h;
   for (int i = 0; i < SR_NQ; i++) m->q[i] = q[i];
   for (int i = 0; i < SR_NV; i++) m->v[i] = v[i], m->a[i] = a[i];
-  m->t = m->dense.t + first * m->dense.h;
-  return SR_FIRED;
+  return sr_fire(m, first, which);
+}
+
+/* back to where the last step began: nobody knows what events it passed */
+SR_FN void sr_undo(sr_motion *m) {
+  for (int i = 0; i < SR_NQ; i++) m->q[i] = m->dense.q[i];
+  for (int i = 0; i < SR_NV; i++) m->v[i] = m->dense.y0[SR_NV + i];
+  m->t = m->dense.t;
+  m->steps--;
 }
 
 /* Go on until the end, an event, a failure, or until so many steps or rows are done. Call again to continue. */
@@ -367,19 +420,24 @@ SR_EXPORT long sarrus_run(sr_motion *m) {
       if (code != SR_GO_ON + 1000) return code;
     }
     if (m->t >= m->t_end) return SR_FINISHED;
-    if (m->row_count + 1 >= m->row_room) return SR_GO_ON;
+    if (m->row_count + 2 >= m->row_room) return SR_GO_ON;
     if (m->steps >= m->max_steps) return SR_TOO_MANY;
     int code = sr_sample(m), watched = 0;
+    if (!code) code = sr_pass_stop(m);
     if (!code && m->crossing == SR_RELEASE && SR_K > 0) code = sr_release(m);
     if (code) return code;
-    const real limit = m->law && m->sample > 0 && m->next_sample < m->t_end ? m->next_sample : m->t_end;
+    const int sampled = m->law && m->sample > 0 && m->next_sample < m->t_end - 1e-9 * m->sample;
+    real limit = sampled ? m->next_sample : m->t_end;
+    if (m->next_stop < m->stop_count && m->stops[m->next_stop] < limit) limit = m->stops[m->next_stop];
     code = sr_step(m, limit, &watched);
     if (code && code != SR_CROSSED) return code;
     if (watched) {
       const int event = sr_events(m);
+      if (event == SR_CALL_FAILED) sr_undo(m);
       if (event) code = event;
     }
     if (code == SR_CALL_FAILED) return code;
+    if (!code && !(m->rate_scale < SR_WILD)) code = SR_NOT_FINITE;
     if (m->every) {
       if (code || m->t >= m->t_end || m->steps % m->every == 0) sr_row(m, m->t, m->q, m->v, m->a);
     } else if (sr_timed_rows(m, m->t)) {
