@@ -171,6 +171,13 @@ SR_FN real sr_worst(const sr_motion *m, const real *phi) {
   return worst;
 }
 
+/* the loop error that comes from q being stored in so many digits: after a thousand turns an angle has three fewer */
+SR_FN real sr_resolution(const sr_motion *m, const real *q) {
+  real size = 0;
+  for (int i = 0; i < SR_PLAIN; i++) size += fabs(q[sr_plain_q[i]]) / m->scale[sr_plain_v[i]];
+  return 4e-16 * size;
+}
+
 /* Bring (q, v) back to the constraints by the smallest moves in the mass metric (sheet 2.7). Returns the loop error left. */
 SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real *v) {
   if (SR_K == 0 || m->correction != SR_PROJECT) return 0;

@@ -83,7 +83,7 @@ SR_FN int sr_arrive(sr_motion *m, real t, const real *delta, const real *v_raw, 
   real lam[SR_DIM(SR_M)];
   sr_retract(m->q, delta, q);
   for (int i = 0; i < SR_NV; i++) v[i] = v_raw[i];
-  if (!(sr_project(m, t, &m->setup, q, v) <= m->drift)) return SR_LOST;
+  if (!(sr_project(m, t, &m->setup, q, v) <= m->drift + sr_resolution(m, q))) return SR_LOST;
   *s = sr_acceleration(m, t, q, v, &m->setup, a, lam);
   if (*s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
   return 0;
@@ -174,7 +174,7 @@ SR_FN int sr_release(sr_motion *m) {
     }
     sr_crossing *c = m->crossings + m->crossing_count - 1;
     if (m->crossing_count > 0) c->dwell = m->t - c->t, c->miss = miss, c->t += c->dwell / 2;
-    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= m->drift)) return SR_LOST;
+    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= m->drift + sr_resolution(m, m->q))) return SR_LOST;
     return sr_refresh(m);
   }
   return 0;
@@ -367,7 +367,7 @@ SR_EXPORT long sarrus_run(sr_motion *m) {
       if (code != SR_GO_ON + 1000) return code;
     }
     if (m->t >= m->t_end) return SR_FINISHED;
-    if (m->row_count + 1 >= m->row_room) return SR_GO_ON;
+    if (m->row_count + 1 >= m->row_room || m->crossing_count + 2 >= m->crossing_room) return SR_GO_ON;
     if (m->steps >= m->max_steps) return SR_TOO_MANY;
     int code = sr_sample(m), watched = 0;
     if (!code && m->crossing == SR_RELEASE && SR_K > 0) code = sr_release(m);
