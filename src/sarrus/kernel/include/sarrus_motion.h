@@ -89,6 +89,8 @@ typedef struct {
   /* passages through singular positions */
   sr_crossing *crossings;
   long crossing_count, crossing_room;
+  real noted; /* when the last one was */
+  long has_noted;
   long released;
   sr_options regular; /* those outside the window */
   sr_dense dense;

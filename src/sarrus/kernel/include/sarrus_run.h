@@ -51,7 +51,7 @@ SR_FN int sr_sample(sr_motion *m) {
 
 SR_FN int sr_start(sr_motion *m) {
   m->setup.active = m->chosen;
-  sr_choose(m);
+  if (m->mark) sr_choose(m); /* after an event that changed nothing, perhaps at a singular position, the rows stay */
   int code = sr_refresh(m);
   if (!code) code = sr_sample(m);
   if (code) return code;
@@ -102,8 +102,9 @@ SR_FN void sr_accept(sr_motion *m, real h, const real *q, const real *v, const r
 }
 
 SR_FN void sr_note(sr_motion *m, real t, real sigma, real around, real dwell, real miss, const real *q, const real *v) {
-  if (m->crossing_count > 0 && fabs(m->crossings[m->crossing_count - 1].t - t) <= 1e-3 * m->h_old && dwell == 0) return;
+  if (m->has_noted && fabs(m->noted - t) <= 1e-3 * m->h_old && dwell == 0) return;
   if (m->crossing_count >= m->crossing_room) return;
+  m->noted = t, m->has_noted = 1;
   sr_crossing *c = m->crossings + m->crossing_count++;
   c->t = t, c->sigma = sigma, c->around = around, c->dwell = dwell, c->miss = miss;
   for (int i = 0; i < SR_NQ; i++) c->q[i] = q[i];
@@ -349,6 +350,8 @@ SR_FN int sr_events(sr_motion *m) {
   for (int i = 0; i < SR_NQ; i++) m->q[i] = q[i];
   for (int i = 0; i < SR_NV; i++) m->v[i] = v[i], m->a[i] = a[i];
   m->t = m->dense.t + first * m->dense.h;
+  while (m->crossing_count > 0 && m->crossings[m->crossing_count - 1].t > m->t + 1e-6 * m->dense.h)
+    m->crossing_count--, m->has_noted = 0; /* it has not got there yet */
   return SR_FIRED;
 }
 
