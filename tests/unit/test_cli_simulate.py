@@ -201,6 +201,19 @@ def test_a_full_disk(tmp_path):
     assert not (tmp_path / "run.csv").exists()
 
 
+def test_files_are_written_though_nobody_reads_the_output(tmp_path):
+    """As in `sarrus simulate … | head -1`."""
+    code = "import sarrus.cli as c; raise SystemExit(c.main())"
+    call = [sys.executable, "-c", code, "simulate", "four_bar", "--t-end", "0.1", "--out", str(tmp_path / "run.csv")]
+    process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    process.wait()
+    assert "Traceback" not in errors and (tmp_path / "run.csv").exists()
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("a bad font")])
 def test_whatever_happens_while_a_file_is_written(error, capsys, tmp_path, monkeypatch):
     def fail(self, path):

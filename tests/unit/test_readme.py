@@ -61,7 +61,7 @@ def test_the_row_said_to_be_always_satisfied_is_so(shown):
     assert result.idle == ("D.y",)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("document", [*DOCUMENTS, "docs/simulating.md"])
 def test_the_commands_shown_exist(document, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / document).read_text(encoding="utf-8")

@@ -80,8 +80,9 @@ def run(options: argparse.Namespace) -> int:
     inputs, active = _values(options, "input"), _switches(options)
     traj = sarrus.simulate(system, start, options.t_end, inputs=inputs, active=active, **given)
     audit, bad = _judged(traj)
-    if not options.json:
-        print(_text(traj, audit, bad, _asked(options)), flush=True)
+    if not options.json:  # before the files, which may take their time
+        with contextlib.suppress(BrokenPipeError):  # who reads no further wants the files all the same
+            print(_text(traj, audit, bad, _asked(options)), flush=True)
     written, failed = write(traj, files)
     if options.json:
         print(json.dumps(_record(traj, audit, bad, written, failed), indent=1, allow_nan=False))
