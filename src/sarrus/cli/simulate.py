@@ -264,8 +264,13 @@ def _said(error: BaseException, path: Path) -> str:
 
 def _rescue(traj: Trajectory, path: Path) -> str:
     """The motion, saved where there is room: a long run is not lost for a wrong path."""
-    with contextlib.suppress(Exception):
-        place = Path(tempfile.mkdtemp(prefix="sarrus-")) / f"{path.stem}.csv"
-        traj.save(place)
-        return f". The motion is saved as {str(place)!r}"
-    return ""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="sarrus-"))
+    except OSError:
+        return ""
+    try:
+        traj.save(folder / f"{path.stem}.csv")
+    except (SarrusError, OSError):
+        folder.rmdir()
+        return ""
+    return f". The motion is saved as {str(folder / f'{path.stem}.csv')!r}"
