@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sarrus.dynamics.compile import compile as compile
     from sarrus.dynamics.state import State as State
     from sarrus.dynamics.system import System as System
+    from sarrus.simulation.audit import AuditError as AuditError
     from sarrus.simulation.driver import simulate as simulate
     from sarrus.simulation.events import Change as Change
     from sarrus.simulation.events import Event as Event
@@ -53,6 +54,7 @@ _LAZY = {
     "State": "sarrus.dynamics.state",
     "System": "sarrus.dynamics.system",
     "compile": "sarrus.dynamics.compile",
+    "AuditError": "sarrus.simulation.audit",
     "Change": "sarrus.simulation.events",
     "Event": "sarrus.simulation.events",
     "Series": "sarrus.simulation.inputs",

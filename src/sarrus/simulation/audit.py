@@ -113,9 +113,9 @@ class Audit:
         name: the machine.
         rows: of the record.
         span: first and last time [s].
-        loop: |Φ|, relative to the machine's length (angles: to 1 rad).
-        velocity: |A v - a|, relative to the largest size of the row's terms during the run.
-        acceleration: |A v̇ - γ|, likewise.
+        loop: size of Φ, relative to the machine's length (angles: to 1 rad).
+        velocity: size of A v - a, relative to the largest size of the row's terms during the run.
+        acceleration: size of A v̇ - γ, likewise.
         motion: the part of M v̇ + h - B u that no λ explains, in the mass metric, relative to the size of the terms.
         energy: the part of the energy's change that no work explains, relative to the energy that moves.
         by_group: relative loop error of each constraint.

@@ -94,6 +94,8 @@ typedef struct {
   /* passages through singular positions */
   sr_crossing *crossings;
   long crossing_count, crossing_room;
+  real noted; /* when the last one was */
+  long has_noted;
   long released;
   sr_options regular; /* those outside the window */
   sr_dense dense;
@@ -176,6 +178,13 @@ SR_FN real sr_worst(const sr_motion *m, const real *phi) {
     if (!(size <= worst)) worst = size;
   }
   return worst;
+}
+
+/* the loop error that comes from q being stored in so many digits: after a thousand turns an angle has three fewer */
+SR_FN real sr_resolution(const sr_motion *m, const real *q) {
+  real size = 0;
+  for (int i = 0; i < SR_PLAIN; i++) size += fabs(q[sr_plain_q[i]]) / m->scale[sr_plain_v[i]];
+  return 4e-16 * size;
 }
 
 /* Bring (q, v) back to the constraints by the smallest moves in the mass metric (sheet 2.7). Returns the loop error left.

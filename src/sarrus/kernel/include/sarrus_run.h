@@ -62,7 +62,7 @@ SR_FN int sr_pass_stop(sr_motion *m) {
 
 SR_FN int sr_start(sr_motion *m) {
   m->setup.active = m->chosen;
-  sr_choose(m);
+  if (m->mark) sr_choose(m); /* after an event that changed nothing, perhaps at a singular position, the rows stay */
   int code = sr_refresh(m);
   if (!code) code = sr_sample(m);
   if (code) return code;
@@ -99,7 +99,7 @@ SR_FN int sr_arrive(sr_motion *m, real t, const real *delta, const real *v_raw, 
   real lam[SR_DIM(SR_M)];
   sr_retract(m->q, delta, q);
   for (int i = 0; i < SR_NV; i++) v[i] = v_raw[i];
-  if (!(sr_project(m, t, &m->setup, q, v) <= m->drift)) return SR_LOST;
+  if (!(sr_project(m, t, &m->setup, q, v) <= m->drift + sr_resolution(m, q))) return SR_LOST;
   *s = sr_acceleration(m, t, q, v, &m->setup, a, lam);
   if (*s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
   return 0;
@@ -118,8 +118,9 @@ SR_FN void sr_accept(sr_motion *m, real h, const real *q, const real *v, const r
 }
 
 SR_FN void sr_note(sr_motion *m, real t, real sigma, real around, real dwell, real miss, const real *q, const real *v) {
-  if (m->crossing_count > 0 && fabs(m->crossings[m->crossing_count - 1].t - t) <= 1e-3 * m->h_old && dwell == 0) return;
+  if (m->has_noted && fabs(m->noted - t) <= 1e-3 * m->h_old && dwell == 0) return;
   if (m->crossing_count >= m->crossing_room) return;
+  m->noted = t, m->has_noted = 1;
   sr_crossing *c = m->crossings + m->crossing_count++;
   c->t = t, c->sigma = sigma, c->around = around, c->dwell = dwell, c->miss = miss;
   for (int i = 0; i < SR_NQ; i++) c->q[i] = q[i];
@@ -190,7 +191,7 @@ SR_FN int sr_release(sr_motion *m) {
     }
     sr_crossing *c = m->crossings + m->crossing_count - 1;
     if (m->crossing_count > 0) c->dwell = m->t - c->t, c->miss = miss, c->t += c->dwell / 2;
-    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= m->drift)) return SR_LOST;
+    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= m->drift + sr_resolution(m, m->q))) return SR_LOST;
     return sr_refresh(m);
   }
   return 0;
@@ -394,6 +395,8 @@ SR_FN int sr_events(sr_motion *m) {
   m->t = m->dense.t + first * m->dense.h;
   for (int i = 0; i < SR_NQ; i++) m->q[i] = q[i];
   for (int i = 0; i < SR_NV; i++) m->v[i] = v[i], m->a[i] = a[i];
+  while (m->crossing_count > 0 && m->crossings[m->crossing_count - 1].t > m->t + 1e-6 * m->dense.h)
+    m->crossing_count--, m->has_noted = 0; /* it has not got there yet */
   return sr_fire(m, first, which);
 }
 
@@ -420,7 +423,7 @@ SR_EXPORT long sarrus_run(sr_motion *m) {
       if (code != SR_GO_ON + 1000) return code;
     }
     if (m->t >= m->t_end) return SR_FINISHED;
-    if (m->row_count + 2 >= m->row_room) return SR_GO_ON;
+    if (m->row_count + 2 >= m->row_room || m->crossing_count + 2 >= m->crossing_room) return SR_GO_ON;
     if (m->steps >= m->max_steps) return SR_TOO_MANY;
     int code = sr_sample(m), watched = 0;
     if (!code) code = sr_pass_stop(m);
