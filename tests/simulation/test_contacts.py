@@ -63,12 +63,15 @@ def jumps(traj: sr.Trajectory) -> list[tuple[int, int]]:
 
 def check_impacts(traj: sr.Trajectory) -> int:
     """Momentum balance and energy of every impact; returns how many there were."""
-    rows = {float(traj.t[i]): (i, k) for i, k in jumps(traj)}
+    rows: dict[float, list[tuple[int, int]]] = {}
+    for i, k in jumps(traj):  # an opening may follow at the same time, which changes no velocity
+        if np.any(traj.v[i] != traj.v[k]):
+            rows.setdefault(float(traj.t[i]), []).append((i, k))
     count = 0
     for event in traj.events:
         if not event.impulses:
             continue
-        i, k = rows[event.t]
+        i, k = rows[event.t].pop(0)
         terms = traj.system.terms(traj.state(i))
         push = np.concatenate([np.atleast_1d(event.impulses[g]) for g in traj.system.groups])
         change = terms.M @ (traj.v[k] - traj.v[i])
