@@ -273,12 +273,12 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   const int guarded = SR_K > 0 && m->crossing != SR_RELEASE && m->rank > 0;
   for (;;) {
     const real left = limit - m->t, h = sr_length(m, left);
-    int bridge = guarded && m->s < SR_NEAR * m->s_ref, why = 0;
+    int bridge = guarded && m->s < sr_near(m), why = 0;
     if (bridge && m->dependent && m->has_old) { /* perhaps only the choice of rows is weak */
       sr_choose(m);
       why = sr_refresh(m);
       if (why) return why;
-      bridge = m->s < SR_NEAR * m->s_ref;
+      bridge = m->s < sr_near(m);
     }
     if (!bridge) {
       why = sr_attempt(m, h, &x);
