@@ -46,6 +46,10 @@ class Mode:
         phi = np.abs(terms.phi) / unit
         slip = np.abs(terms.A @ state.v - terms.a)
         speed = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
+        # a row that vanishes at a singular position is compared with its usual size
+        usual = np.sqrt(state.v @ terms.M @ state.v) * 1e-3
+        kept = list(self.system.kept)
+        speed[kept] = np.maximum(speed[kept], self.system.norms * usual)
         slip = np.where(slip > 0, slip / np.where(speed > 0, speed, 1.0), 0.0)
         rows = {g: self.system.layout.group_rows(g) for g in self.system.groups if self.active[g]}
         return {g: (float(phi[s].max(initial=0)), float(slip[s].max(initial=0))) for g, s in rows.items()}
