@@ -197,6 +197,19 @@ SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real
   return size;
 }
 
+/* the last digits of the coordinates, in their scales: those that have wound up many turns have few left */
+SR_FN real sr_digits(const sr_motion *m, const real *q) {
+  real most = 0;
+  for (int i = 0; i < SR_PLAIN; i++) {
+    const real size = fabs(q[sr_plain_q[i]]) / m->scale[sr_plain_v[i]];
+    if (size > most) most = size;
+  }
+  return 1e-15 * most;
+}
+
+/* loop error that counts as closed */
+SR_FN real sr_closed(const sr_motion *m, const real *q) { return m->drift + sr_digits(m, q); }
+
 /* error weights at a state: positions by atol (plus rtol of a shift), velocities by the machine's own pace */
 SR_FN void sr_weights(const sr_motion *m, const real *v0, const real *v1, real *w) {
   for (int k = 0; k < SR_NV; k++) {

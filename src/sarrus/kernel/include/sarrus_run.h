@@ -81,7 +81,7 @@ SR_FN int sr_arrive(sr_motion *m, real t, const real *delta, const real *v_raw, 
   sr_retract(m->q, delta, q);
   for (int i = 0; i < SR_NV; i++) v[i] = v_raw[i];
   const real left = sr_project(m, t, &m->setup, q, v);
-  if (!(left <= m->drift) && !m->released) return SR_LOST; /* constraints that are dropped may be broken */
+  if (!(left <= sr_closed(m, q)) && !m->released) return SR_LOST; /* constraints that are dropped may be broken */
   *s = sr_acceleration(m, t, q, v, &m->setup, a, lam);
   if (*s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
   return 0;
@@ -172,7 +172,7 @@ SR_FN int sr_release(sr_motion *m) {
     }
     sr_crossing *c = m->crossings + m->crossing_count - 1;
     if (m->crossing_count > 0) c->dwell = m->t - c->t, c->miss = miss, c->t += c->dwell / 2;
-    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= m->drift)) return SR_LOST;
+    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= sr_closed(m, m->q))) return SR_LOST;
     return sr_refresh(m);
   }
   return 0;
