@@ -50,6 +50,9 @@ class Mode:
         size = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
         pace = np.max(np.abs(state.v) / scales, initial=0.0)  # a row in which all terms are rounding is not broken
         size = np.maximum(size, 1e-6 * pace * (np.abs(terms.A) @ scales))
+        # a row that vanishes at a singular position is compared with its usual size
+        kept, usual = list(self.system.kept), 1e-3 * np.sqrt(state.v @ terms.M @ state.v)
+        size[kept] = np.maximum(size[kept], usual * self.system.norms)
         slip = np.where(slip > 0, slip / np.where(size > 0, size, 1.0), 0.0)
         rows = {g: self.system.layout.group_rows(g) for g in self.system.groups if self.active[g]}
         return {g: (float(phi[s].max(initial=0)), float(slip[s].max(initial=0))) for g, s in rows.items()}

@@ -9,11 +9,17 @@
 #ifndef SARRUS_BRIDGE_H
 #define SARRUS_BRIDGE_H
 
-/* below this part of the most that the rows ever carried, a position counts as nearly singular */
-#define SR_NEAR 0.1
 #define SR_STRICT_BRIDGE 30
 #define SR_NODE_ERROR 4e-15 /* loop error to which nodes are brought, about that of rounding */
 #define SR_ROUNDED 300 /* a bridge held up by rounding may miss its tolerance by so much (10 tolerances, by the above) */
+#define SR_ROUNDING 1e-4 /* ... or by so much of the typical sizes: rounding grows with the inverse square of the support */
+
+/* Below this support a position counts as nearly singular: a part of the most that the rows ever carried; more of it for
+   a machine that never leaves the neighbourhood of a singular position. */
+SR_FN real sr_near(const sr_motion *m) {
+  const real half = 0.5 * m->s_ref, part = 0.1 * m->s_ref, small = half < 1e-3 ? half : 1e-3;
+  return part > small ? part : small;
+}
 
 /* Legendre polynomials P_0 ... P_{count-1} at x, and their integrals from -1 */
 SR_FN void sr_legendre(real x, int count, real *p, real *integral) {
@@ -229,6 +235,9 @@ SR_FN int sr_bridge(sr_motion *m, real h, sr_dense *d, real *q, real *v, real *w
   exact.active = m->active; /* a weak choice of rows is no singular position of the machine */
   for (int k = 0; k < SR_NODES; k++) x[k] = -cos(3.14159265358979323846 * (2 * k + 1) / (2 * SR_NODES));
   const real least = h * 1e-6;
+  /* positions where rows carry so much are known to no more than rounding over their support */
+  const real limit = 1 + SR_STRICT_BRIDGE * SR_NODE_ERROR / ((m->s > 1e-9 ? m->s : 1e-9) * m->rtol);
+  const real rounded = SR_ROUNDING > SR_ROUNDED * m->rtol ? SR_ROUNDING / m->rtol : SR_ROUNDED;
   real last_h = 0, last_error = 0, before = 0;
   int tries = 0, rounding = 0;
   for (int attempt = 0; attempt < 40 && h > least; attempt++) {
@@ -236,12 +245,12 @@ SR_FN int sr_bridge(sr_motion *m, real h, sr_dense *d, real *q, real *v, real *w
     sr_bridge_start(m, d, h);
     const int failed = sr_bridge_solve(m, d, x, &setup, support, &error);
     if (failed == SR_CALL_FAILED) return failed;
-    if (failed || !(error <= 1 || rounding)) {
+    if (failed || !(error <= limit || rounding)) {
       if (before > 0) { /* too long to reach beyond the singular position: end well before it */
         h = before, before = 0, tries = 6;
         continue;
       }
-      if (!failed && last_h > 0 && error > 0.3 * last_error && last_error < SR_ROUNDED) {
+      if (!failed && last_h > 0 && error > 0.3 * last_error && last_error < rounded) {
         h = last_h, rounding = 1; /* shorter is no better: what is left is rounding, and that is least in a long one */
         continue;
       }
@@ -258,7 +267,7 @@ SR_FN int sr_bridge(sr_motion *m, real h, sr_dense *d, real *q, real *v, real *w
     *where = sr_bridge_closest(m, d, x, support, &exact, sigma);
     /* what starts from a weak end cannot find back to its branch: the singular position belongs into the middle */
     const real first = sr_bridge_support(m, d, -1, &exact), last = sr_bridge_support(m, d, 1, &exact);
-    const real enough = 0.5 * (first < SR_NEAR * m->s_ref ? first : SR_NEAR * m->s_ref);
+    const real enough = 0.5 * (first < sr_near(m) ? first : sr_near(m));
     if (last < enough && m->t + h < m->t_end && tries < 6) {
       const real at = (*where + 1) / 2;
       before = 0.5 * at * h;

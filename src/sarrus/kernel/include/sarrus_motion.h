@@ -180,13 +180,6 @@ SR_FN real sr_worst(const sr_motion *m, const real *phi) {
   return worst;
 }
 
-/* the loop error that comes from q being stored in so many digits: after a thousand turns an angle has three fewer */
-SR_FN real sr_resolution(const sr_motion *m, const real *q) {
-  real size = 0;
-  for (int i = 0; i < SR_PLAIN; i++) size += fabs(q[sr_plain_q[i]]) / m->scale[sr_plain_v[i]];
-  return 4e-16 * size;
-}
-
 /* Bring (q, v) back to the constraints by the smallest moves in the mass metric (sheet 2.7). Returns the loop error left.
    Rows that carry little turn a small loop error into a large error of position, so the weaker, the nearer to zero. */
 SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real *v) {
@@ -212,6 +205,19 @@ SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real
   for (int k = 0; k < SR_NV; k++) v[k] += dv[k];
   return size;
 }
+
+/* the last digits of the coordinates, in their scales: those that have wound up many turns have few left */
+SR_FN real sr_digits(const sr_motion *m, const real *q) {
+  real most = 0;
+  for (int i = 0; i < SR_PLAIN; i++) {
+    const real size = fabs(q[sr_plain_q[i]]) / m->scale[sr_plain_v[i]];
+    if (size > most) most = size;
+  }
+  return 1e-15 * most;
+}
+
+/* loop error that counts as closed */
+SR_FN real sr_closed(const sr_motion *m, const real *q) { return m->drift + sr_digits(m, q); }
 
 /* error weights of a step of length h: positions by atol and the rounding of their shift, velocities by the machine's own
    pace */

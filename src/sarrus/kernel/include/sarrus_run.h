@@ -99,7 +99,8 @@ SR_FN int sr_arrive(sr_motion *m, real t, const real *delta, const real *v_raw, 
   real lam[SR_DIM(SR_M)];
   sr_retract(m->q, delta, q);
   for (int i = 0; i < SR_NV; i++) v[i] = v_raw[i];
-  if (!(sr_project(m, t, &m->setup, q, v) <= m->drift + sr_resolution(m, q))) return SR_LOST;
+  const real left = sr_project(m, t, &m->setup, q, v);
+  if (!(left <= sr_closed(m, q)) && !m->released) return SR_LOST; /* constraints that are dropped may be broken */
   *s = sr_acceleration(m, t, q, v, &m->setup, a, lam);
   if (*s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
   return 0;
@@ -191,7 +192,7 @@ SR_FN int sr_release(sr_motion *m) {
     }
     sr_crossing *c = m->crossings + m->crossing_count - 1;
     if (m->crossing_count > 0) c->dwell = m->t - c->t, c->miss = miss, c->t += c->dwell / 2;
-    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= m->drift + sr_resolution(m, m->q))) return SR_LOST;
+    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= sr_closed(m, m->q))) return SR_LOST;
     return sr_refresh(m);
   }
   return 0;
@@ -291,14 +292,17 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   sr_trial x;
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], s = 0;
   const int guarded = SR_K > 0 && m->crossing != SR_RELEASE && m->rank > 0;
+  const int windowed = SR_K > 0 && m->crossing == SR_RELEASE && !m->released && m->s > 1.5 * m->window * m->s_ref &&
+                       m->s > 2 * m->regular.tolerance;
+  real longest = 1e300;
   for (;;) {
-    const real left = limit - m->t, h = sr_length(m, left);
-    int bridge = guarded && m->s < SR_NEAR * m->s_ref, why = 0;
+    const real left = limit - m->t, asked = sr_length(m, left), h = asked < longest ? asked : longest;
+    int bridge = guarded && m->s < sr_near(m), why = 0;
     if (bridge && m->dependent && m->has_old) { /* perhaps only the choice of rows is weak */
       sr_choose(m);
       why = sr_refresh(m);
       if (why) return why;
-      bridge = m->s < SR_NEAR * m->s_ref;
+      bridge = m->s < sr_near(m);
     }
     if (!bridge) {
       why = sr_attempt(m, h, &x);
@@ -306,6 +310,10 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
       if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, x.y1 + SR_NV, q, v, a, &s);
       if (why == SR_CALL_FAILED) return why;
       const int fine = !why && x.error <= 1;
+      if (windowed && fine && sr_dips(m, h, x.weakest, s)) { /* not past the window in one step */
+        longest = h / 2;
+        continue;
+      }
       bridge = guarded && sr_dips(m, h, x.weakest, fine ? s : m->s);
       if (!bridge && !fine) {
         m->err_last = why ? 1e300 : x.error;

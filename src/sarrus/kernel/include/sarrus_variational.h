@@ -41,7 +41,7 @@ SR_FN int sr_step_variational(sr_motion *m, real h, sr_trial *x) {
       if (!(part <= size)) size = part;
     }
     if (!(size < 1e6)) return SR_NO_CONVERGENCE;
-    if (size < 1e-15 || (pass > 3 && size >= 0.5 * last && size < 1e-11)) break;
+    if (size < 1e-15 || (pass > 3 && size >= 0.5 * last && size < 1e-11 + 10 * sr_digits(m, m->q))) break;
     if (pass > 60) return SR_NO_CONVERGENCE;
     last = size;
   }
