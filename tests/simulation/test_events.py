@@ -466,6 +466,48 @@ def test_guards_follow_a_variable_that_an_action_changes():
     np.testing.assert_allclose([e.t for e in traj.events], np.sqrt(2 * np.array([0.5, 0.8]) / G), rtol=1e-12)
 
 
+# --- at singular positions ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("offset", [0.0, 1e-6, -1e-6, 1e-3, -1e-3, 0.05, -0.05])
+def test_events_in_and_near_a_singular_position(offset):
+    """The crank of equal links points down, where the row vanishes; energy tells the speed (sheet 12.1)."""
+    system = library("slider_crank")
+    start, low = system.assemble(), -np.pi / 2
+    plain = sr.simulate(system, start, 5.0, rtol=1e-11)
+    mark = sr.Event("mark", lambda t, x: x["A"] - low - offset)
+    traj = sr.simulate(system, start, 5.0, rtol=1e-11, events=mark)
+    assert [e.direction for e in traj.events] == [-1, 1, -1][: len(traj.events)] and len(traj.events) >= 2
+    for event in traj.events:
+        np.testing.assert_allclose(event.q, [low + offset, 3 * np.pi - 2 * offset], rtol=0, atol=1e-9)
+        state = system.state(event.q, event.v)
+        np.testing.assert_allclose(system.energy(state).total, system.energy(start).total, rtol=1e-8)
+    assert len(traj.crossings) == len(plain.crossings) == 2  # none twice, though a step was taken twice
+    np.testing.assert_allclose([c.t for c in traj.crossings], [c.t for c in plain.crossings], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(traj.q[-1], plain.q[-1], rtol=0, atol=1e-7)
+
+
+def test_turning_back_just_before_a_singular_position():
+    system = library("slider_crank")
+    back = sr.Event("back", lambda t, x: x["A"] + np.pi / 2 - 1e-3, -1, action=lambda t, q, v: sr.Change(velocities=-v))
+    traj = sr.simulate(system, system.assemble(), 4.0, rtol=1e-11, events=back)
+    assert traj.crossings == () and len(traj.events) >= 1
+    first = traj.events[0].t
+    np.testing.assert_allclose(traj.at(2 * first).q, traj.q[0], rtol=0, atol=1e-8)  # back where it came from
+    assert traj.audit().ok(1e-7)
+
+
+def test_a_run_that_stopped_at_a_singular_position_goes_on():
+    system = library("slider_crank")
+    whole = sr.simulate(system, system.assemble(), 5.0, rtol=1e-11)
+    traj = sr.simulate(system, system.assemble(), 5.0, rtol=1e-11, crossing="stop")
+    stops = []
+    while traj.status.code == "crossing":
+        stops.append(traj.t[-1])
+        traj = sr.simulate(system, traj, 5.0, rtol=1e-11, crossing="stop")
+    np.testing.assert_allclose(stops, [c.t for c in whole.crossings], rtol=0, atol=1e-8)
+    assert [c.t for c in traj.crossings] == stops
+    np.testing.assert_allclose(traj.q[-1], whole.q[-1], rtol=0, atol=1e-7)
+
+
 # --- what goes wrong -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "make, error, text",

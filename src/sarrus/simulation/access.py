@@ -18,6 +18,7 @@ from sarrus.simulation.status import Stats
 
 if TYPE_CHECKING:
     from sarrus.dynamics.system import System
+    from sarrus.simulation.status import Crossing
     from sarrus.simulation.trajectory import Segment, Trajectory
 
 ENERGIES = ("kinetic", "potential", "total", "dissipated", "applied")
@@ -269,10 +270,17 @@ def append(first: Trajectory, second: Trajectory) -> Trajectory:
         status=second.status,
         stats=_sum(first.stats, second.stats),
         segments=(*first.segments, *(moved[1:] if going_on else moved)),
-        crossings=first.crossings + second.crossings,
+        crossings=first.crossings + _others(second.crossings, first.crossings[-1:]),
         events=first.events + second.events,
         settings=_settings_of_both(first.settings, second.settings),
     )
+
+
+def _others(crossings: tuple[Crossing, ...], known: tuple[Crossing, ...]) -> tuple[Crossing, ...]:
+    """Without the first passage if it is known: a run that stopped at a singular position starts in it again."""
+    if known and crossings and abs(crossings[0].t - known[-1].t) <= 1e-9 * max(1e-3, abs(known[-1].t)):
+        return crossings[1:]
+    return crossings
 
 
 def _settings_of_both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sarrus.dynamics.manifold import plain_map, retract
-from sarrus.dynamics.positions import Request, find_positions
+from sarrus.dynamics.positions import Request, find_positions, rounding_of_rows
 from sarrus.dynamics.rank import scaled_rows
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
@@ -44,12 +44,10 @@ class Mode:
     def errors(self, state: State) -> dict[str, tuple[float, float]]:
         """Position and velocity residuals of each active group, relative to the machine's size and its speed."""
         terms, unit = self.system.terms(state), self.units()
-        scales = np.array(self.system.layout.scales)
         phi = np.abs(terms.phi) / unit
         slip = np.abs(terms.A @ state.v - terms.a)
         size = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
-        pace = np.max(np.abs(state.v) / scales, initial=0.0)  # a row in which all terms are rounding is not broken
-        size = np.maximum(size, 1e-6 * pace * (np.abs(terms.A) @ scales))
+        size = np.maximum(size, rounding_of_rows(self.system, terms.M, state.v))
         slip = np.where(slip > 0, slip / np.where(size > 0, size, 1.0), 0.0)
         rows = {g: self.system.layout.group_rows(g) for g in self.system.groups if self.active[g]}
         return {g: (float(phi[s].max(initial=0)), float(slip[s].max(initial=0))) for g, s in rows.items()}

@@ -121,7 +121,8 @@ SR_FN void sr_accept(sr_motion *m, real h, const real *q, const real *v, const r
 }
 
 SR_FN void sr_note(sr_motion *m, real t, real sigma, real around, real dwell, real miss, const real *q, const real *v) {
-  if (m->crossing_count > 0 && fabs(m->crossings[m->crossing_count - 1].t - t) <= 1e-3 * m->h_old && dwell == 0) return;
+  if (m->noted && fabs(m->noted_at - t) <= 1e-3 * m->h_old && dwell == 0) return;
+  m->noted = 1, m->noted_at = t;
   if (m->crossing_count >= m->crossing_room) return;
   sr_crossing *c = m->crossings + m->crossing_count++;
   c->t = t, c->sigma = sigma, c->around = around, c->dwell = dwell, c->miss = miss;
@@ -329,6 +330,12 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   }
 }
 
+/* passages after the present, to which an event has moved back, are still to come */
+SR_FN void sr_forget(sr_motion *m) {
+  while (m->crossing_count > 0 && m->crossings[m->crossing_count - 1].t > m->t) m->crossing_count--;
+  if (m->noted_at > m->t) m->noted = 0;
+}
+
 /* which guards fire at s = first (now in the state), all that pass zero within rounding of it */
 SR_FN int sr_fire(sr_motion *m, real first, long which) {
   real *at_root = m->fresh, *later = m->scratch, y[SR_DIM(SR_NY2)], q[SR_DIM(SR_NQ)];
@@ -382,6 +389,7 @@ SR_FN int sr_events(sr_motion *m) {
   if (first > 1) return 0;
   sr_inside(m, first, q, v, a);
   m->t = m->dense.t + first * m->dense.h;
+  sr_forget(m);
   for (int i = 0; i < SR_NQ; i++) m->q[i] = q[i];
   for (int i = 0; i < SR_NV; i++) m->v[i] = v[i], m->a[i] = a[i];
   return sr_fire(m, first, which);
@@ -393,6 +401,7 @@ SR_FN void sr_undo(sr_motion *m) {
   for (int i = 0; i < SR_NV; i++) m->v[i] = m->dense.y0[SR_NV + i];
   m->t = m->dense.t;
   m->steps--;
+  sr_forget(m);
 }
 
 /* Go on until the end, an event, a failure, or until so many steps or rows are done. Call again to continue. */
@@ -410,7 +419,7 @@ SR_EXPORT long sarrus_run(sr_motion *m) {
       if (code != SR_GO_ON + 1000) return code;
     }
     if (m->t >= m->t_end) return SR_FINISHED;
-    if (m->row_count + 2 >= m->row_room) return SR_GO_ON;
+    if (m->row_count + 2 >= m->row_room || m->crossing_count + 2 > m->crossing_room) return SR_GO_ON;
     if (m->steps >= m->max_steps) return SR_TOO_MANY;
     int code = sr_sample(m), watched = 0;
     if (!code) code = sr_pass_stop(m);
