@@ -45,9 +45,9 @@ class Run:
         self.count = 0
         self.crossings: list[Crossing] = []
         self.records: list[EventRecord] = []
-        self.segments = [self._segment()]
         self.status = Status("interrupted", "before the first step", float(state.t))
         self.law = make_law(inputs, settings.sample, state, settings.t_end, self.shared)
+        self.segments = [self._segment()]
         self.guards = make_guards(events, state, settings.t_end, self.shared)
         self.motion = Motion(shape_of(mode.system), _path(mode.system))
         self._prepare(held)
@@ -98,7 +98,7 @@ class Run:
         raw.has_old = 0
 
     def _segment(self) -> Segment:
-        return Segment(self.count, dict(self.mode.active), self.mode.system.p.copy())
+        return Segment(self.count, dict(self.mode.active), self.mode.system.p.copy(), bool(self.law.sample))
 
     def state(self) -> State:
         """Where the kernel is."""
