@@ -428,6 +428,18 @@ def test_nothing_to_do(method):
     assert traj.audit().ok()
 
 
+def test_a_machine_without_inputs_or_constraints():
+    mech = sr.Mechanism("stone")
+    mech.prismatic("z", mech.ground, mech.body("stone", 1.0), "z")
+    system = sr.compile(mech)
+    for inputs in (None, {}, [], 0.0, lambda t: []):
+        traj = sr.simulate(system, system.state([0.0], [3.0]), 1.0, inputs=inputs, active={})
+        np.testing.assert_allclose(traj["z"], 3 * traj.t - 9.81 / 2 * traj.t**2, rtol=0, atol=1e-13)
+        assert traj.u.shape == (len(traj), 0) and traj.lam.shape == (len(traj), 0)
+    with pytest.raises(StateError, match=r"inputs: expected 0 value\(s\), got shape \(1,\)"):
+        sr.simulate(system, system.state([0.0]), 1.0, inputs=[1.0])
+
+
 def test_a_disc_rolls_without_slipping():
     system = library("rolling_disc")
     start = system.assemble(velocities={"disc.omega.y": 3.0})

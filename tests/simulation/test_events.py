@@ -466,6 +466,73 @@ def test_guards_follow_a_variable_that_an_action_changes():
     np.testing.assert_allclose([e.t for e in traj.events], np.sqrt(2 * np.array([0.5, 0.8]) / G), rtol=1e-12)
 
 
+# --- in space --------------------------------------------------------------------------------------------------------
+def test_events_of_a_body_that_turns_freely():
+    """Quaternions: poses as guards, jumps of both velocities; the mass centre falls as a ball does."""
+    mech = sr.Mechanism("thrown brick")
+    inertia = np.diag([1.0, 2.0, 3.0])
+    mech.free("f", mech.body("brick", 1.0, inertia=inertia))
+    system = sr.compile(mech)
+    start = system.assemble(velocities={"f.omega": (0.0, 0.0, 2.0)})  # about a principal axis: turns evenly
+    events = [
+        sr.Event("quarter", lambda t, x: x["brick.rotation"][0, 0]),
+        sr.Event("deep", lambda t, x: x["brick.position"][2] + 1, action=sr.Change(velocities={"f.velocity.z": 3.0})),
+        sr.Event("slower", lambda t: t - 1.0, action=sr.Change(velocities={"f.omega": (0.0, 0.0, 1.0)})),
+    ]
+    traj = sr.simulate(system, start, 2.0, rtol=1e-12, events=events)
+    found = {name: [e.t for e in traj.events if e.name == name] for name in ("quarter", "deep", "slower")}
+    np.testing.assert_allclose(found["quarter"], [np.pi / 4], rtol=0, atol=TIME)
+    np.testing.assert_allclose(found["deep"], [FALL, FALL + 6.0 / G, FALL + 12.0 / G], rtol=0, atol=TIME)
+    assert found["slower"] == [1.0]
+    angle = 2.0 + (traj.t[-1] - 1.0)
+    np.testing.assert_allclose(np.abs(traj["f.quat_wxyz"][-1]), np.abs([np.cos(angle / 2), 0, 0, np.sin(angle / 2)]),
+                               rtol=0, atol=1e-10)  # fmt: skip
+    assert traj.audit().ok(1e-10)
+
+
+# --- at singular positions -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("offset", [0.0, 1e-6, -1e-6, 1e-3, -1e-3, 0.05, -0.05])
+def test_events_in_and_near_a_singular_position(offset):
+    """The crank of equal links points down, where the row vanishes; energy tells the speed (sheet 12.1)."""
+    system = library("slider_crank")
+    start, low = system.assemble(), -np.pi / 2
+    plain = sr.simulate(system, start, 5.0, rtol=1e-11)
+    mark = sr.Event("mark", lambda t, x: x["A"] - low - offset)
+    traj = sr.simulate(system, start, 5.0, rtol=1e-11, events=mark)
+    assert [e.direction for e in traj.events] == [-1, 1, -1][: len(traj.events)] and len(traj.events) >= 2
+    for event in traj.events:
+        np.testing.assert_allclose(event.q, [low + offset, 3 * np.pi - 2 * offset], rtol=0, atol=1e-9)
+        state = system.state(event.q, event.v)
+        np.testing.assert_allclose(system.energy(state).total, system.energy(start).total, rtol=1e-8)
+    assert len(traj.crossings) == len(plain.crossings) == 2  # none twice, though a step was taken twice
+    np.testing.assert_allclose([c.t for c in traj.crossings], [c.t for c in plain.crossings], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(traj.q[-1], plain.q[-1], rtol=0, atol=1e-7)
+
+
+def test_turning_back_just_before_a_singular_position():
+    system = library("slider_crank")
+    near = -np.pi / 2 + 1e-3
+    back = sr.Event("back", lambda t, x: x["A"] - near, -1, action=lambda t, q, v: sr.Change(velocities=-v))
+    traj = sr.simulate(system, system.assemble(), 4.0, rtol=1e-11, events=back)
+    assert traj.crossings == () and len(traj.events) >= 1
+    first = traj.events[0].t
+    np.testing.assert_allclose(traj.at(2 * first).q, traj.q[0], rtol=0, atol=1e-8)  # back where it came from
+    assert traj.audit().ok(1e-7)
+
+
+def test_a_run_that_stopped_at_a_singular_position_goes_on():
+    system = library("slider_crank")
+    whole = sr.simulate(system, system.assemble(), 5.0, rtol=1e-11)
+    traj = sr.simulate(system, system.assemble(), 5.0, rtol=1e-11, crossing="stop")
+    stops = []
+    while traj.status.code == "crossing":
+        stops.append(traj.t[-1])
+        traj = sr.simulate(system, traj, 5.0, rtol=1e-11, crossing="stop")
+    np.testing.assert_allclose(stops, [c.t for c in whole.crossings], rtol=0, atol=1e-8)
+    assert [c.t for c in traj.crossings] == stops
+    np.testing.assert_allclose(traj.q[-1], whole.q[-1], rtol=0, atol=1e-7)
+
+
 # --- what goes wrong -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "make, error, text",
@@ -473,6 +540,7 @@ def test_guards_follow_a_variable_that_an_action_changes():
         (lambda: sr.Event("e", 3.0), StateError, r"event 'e': guard must be a function of \(t\), \(t, x\)"),
         (lambda: sr.Event("e", abs, direction=2), StateError, "event 'e': direction must be -1, 0 or"),
         (lambda: sr.Event("e", abs, action="stop"), StateError, "event 'e': action must be a Change"),
+        (lambda: sr.Change(active=["floor"]), StateError, r"Change: active must map names to values, got \['floor'\]"),
         (lambda: fall("hit"), StateError, r"events: expected sr.Event\(name, guard\), got 'h'"),
         (lambda: fall([sr.Event("e", lambda t: t)] * 2), StateError, "the name 'e' is used 2 times; names must differ"),
         (lambda: fall(sr.Event("e", lambda: 1)), StateError, "guard of event 'e'.*this one takes 0 arguments"),

@@ -1,6 +1,8 @@
 """Inputs: constants, series, functions of the motion compiled or called in Python, digital controllers."""
 
+import functools
 import inspect
+import math
 
 import casadi as ca
 import numpy as np
@@ -292,6 +294,40 @@ def test_a_loaded_trajectory_keeps_the_clock(tmp_path):
     np.testing.assert_allclose(np.diff(control.times), 0.07, rtol=1e-12)
 
 
+def test_runs_with_and_without_samples_can_be_joined():
+    """Each part is judged by its own rule: the work of inputs that change smoothly, and of those that are held."""
+    start = carts().assemble({"x": 1.0})
+    parts = [{"inputs": {"x": lambda t: np.sin(9 * t)}}]
+    parts += [{"inputs": {"x": lambda t, x: -4 * x["x"] - x["x.v"]}, "sample": 0.1}]
+    parts += [{"inputs": {"x": lambda t: np.cos(9 * t)}}, {"inputs": {"x": sr.Series([3.1, 3.5], [1, -2], "hold")}}]
+    traj = start
+    for k, options in enumerate(parts, 1):
+        traj = sr.simulate(carts(), traj, float(k), rtol=1e-10, max_step=0.03, **options)
+        assert traj.audit().ok(1e-9), (k, str(traj.audit()))
+    assert [segment.held for segment in traj.segments] == [False, True, False, False]
+
+
+def test_functions_of_every_make():
+    def plain(t):
+        return np.sin(t)
+
+    class Law:
+        def __call__(self, t):
+            return np.sin(t)
+
+        def method(self, t):
+            return np.sin(t)
+
+    t = ca.SX.sym("t")
+    made_by_casadi = ca.Function("f", [t], [ca.sin(t)])
+    expected = run({"x": plain}).q
+    assert expected[-1, 0] > 0.1
+    for law in (Law(), Law().method, functools.partial(lambda k, t: k * np.sin(t), 1.0), np.sin, made_by_casadi):
+        np.testing.assert_allclose(run({"x": law}).q, expected, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(run({"x": math.sin}).q[-1], expected[-1], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(run({"x": lambda *a: 1.0, "y": lambda t, **k: True}).q[-1], [1.0, 4.0], rtol=1e-12)
+
+
 def test_constants_need_no_samples():
     assert len(run({"x": 1.0}, sample=0.01)) == len(run({"x": 1.0}))
 
@@ -304,6 +340,8 @@ def test_constants_need_no_samples():
         ({"x": [1.0, 2.0]}, StateError, r"input 'x': expected 1 value\(s\), got shape \(2,\)"),
         ({"x": [[1.0]]}, StateError, r"input 'x': expected 1 value\(s\), got shape \(1, 1\)"),
         ("full", StateError, "expected numbers, a Series or a function, got 'full'"),
+        ({"x": ca.SX.sym("t")}, StateError, r"input 'x': expected numbers.* write an expression of time as lambda t"),
+        (lambda t: None, StateError, r"expected 2 number\(s\) from the function, got None"),
         ({"x": None}, StateError, "input 'x': expected finite numbers, got None"),
         (np.nan, StateError, "inputs: expected finite numbers, got nan"),
         ({"x": np.inf}, StateError, "input 'x': expected finite numbers, got inf"),

@@ -247,6 +247,19 @@ def test_velocities_of_a_rolling_disc():
     np.testing.assert_allclose(state["disc.velocity"], [1.5, 0, 0], atol=1e-12)  # spin about y times the radius
 
 
+def test_a_row_that_is_only_rounding_does_not_contradict_a_velocity():
+    disc = compiled("rolling_disc")
+    state = disc.assemble(velocities={"disc.omega.y": 3.0})  # along one row all terms cancel or are rounding
+    assert state["disc.omega.y"] == 3.0 and slip(disc, state) < 1e-14
+    np.testing.assert_allclose(abs(state["disc.velocity.x"]), 3.0 * 0.5, rtol=1e-12)
+    slider = compiled("slider_crank")  # the row vanishes where the crank points down
+    state = slider.assemble({"A": -np.pi / 2, "B": 3 * np.pi}, velocities={"A": 1.0, "B": -2.0})
+    assert slip(slider, state) < 1e-14
+    broken = compiled("four_bar")
+    with pytest.raises(sr.AssemblyError, match="no velocities satisfy constraint 'D'"):
+        broken.assemble({"A": 1.0}, velocities={"A": 1.0, "B": 1.0, "C": 1.0})
+
+
 def test_a_ball_joint_can_be_placed():
     system = compiled("stewart")
     state = system.assemble({"platform.position": (0.1, -0.05, 2.1), "platform.quat_wxyz": (0.99, 0.05, 0.1, 0.0)})

@@ -309,7 +309,8 @@ def to_pandas(traj: Trajectory) -> Any:
 def _write_netcdf(traj: Trajectory, path: Path) -> None:
     data = _dataset(traj, tuple(key for key in ("q", "v", "a", "u") if getattr(traj, key).shape[1]))
     data.attrs["sarrus"] = json.dumps(_description(traj), allow_nan=False)
-    data.to_netcdf(path, engine="h5netcdf" if _has_hdf5() else "scipy")
+    # in memory first: HDF5 ends the whole process when a disk fills up while it writes
+    path.write_bytes(data.to_netcdf(engine="h5netcdf" if _has_hdf5() else "scipy"))
 
 
 def _read_netcdf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

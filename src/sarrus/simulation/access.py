@@ -18,6 +18,7 @@ from sarrus.simulation.status import Stats
 
 if TYPE_CHECKING:
     from sarrus.dynamics.system import System
+    from sarrus.simulation.status import Crossing
     from sarrus.simulation.trajectory import Segment, Trajectory
 
 ENERGIES = ("kinetic", "potential", "total", "dissipated", "applied")
@@ -48,17 +49,20 @@ def breaks(traj: Trajectory) -> np.ndarray:
     return np.union1d(np.flatnonzero(np.diff(traj.t) <= 0), np.array(starts, dtype=int))
 
 
-def is_held(traj: Trajectory) -> bool:
-    """Whether inputs were held between samples, so that a row has those with which it was reached."""
-    return bool(traj.settings.get("sample"))
+def held(traj: Trajectory) -> np.ndarray:
+    """Whether inputs were held after each row, until the next, which has those with which it was reached."""
+    out = np.zeros(len(traj), dtype=bool)
+    for rows, segment, _ in traj.pieces():
+        out[rows] = segment.held
+    return out
 
 
 def setting_out(traj: Trajectory) -> np.ndarray:
     """Accelerations just after each row: inputs that are held change there to those of the next row."""
     out = traj.a
-    if not is_held(traj) or len(traj) < 2:
+    if not any(segment.held for segment in traj.segments) or len(traj) < 2:
         return out
-    changed = np.any(np.diff(traj.u, axis=0) != 0, axis=1)
+    changed = np.any(np.diff(traj.u, axis=0) != 0, axis=1) & held(traj)[:-1]
     changed[breaks(traj)] = False
     out = out.copy()
     for rows, segment, system in traj.pieces():
@@ -197,7 +201,7 @@ def between(traj: Trajectory, times: np.ndarray) -> tuple[np.ndarray, np.ndarray
             f"{traj.t[k + 1]:.9g} s, and the record has no rows at the event to tell what was in between; expected "
             "times outside: simulate with every step recorded to ask there"
         )
-    start, held = traj.setting_out, is_held(traj)
+    start, holding = traj.setting_out, held(traj)
     q, v, a, u = (values[index].copy() for values in (traj.q, traj.v, traj.a, traj.u))
     for rows, segment, system in traj.pieces():
         mine = np.flatnonzero((index >= rows.start) & (index < rows.stop) & ~exact)
@@ -207,7 +211,8 @@ def between(traj: Trajectory, times: np.ndarray) -> tuple[np.ndarray, np.ndarray
         spot = interpolate.hermite(system.layout, traj.t, traj.q, traj.v, traj.a, index[mine], times[mine], start)
         q[mine], v[mine], a[mine] = evaluate.corrected(system, times[mine], *spot, flags)
         later = index[mine] + 1
-        u[mine] = traj.u[later] if held else interpolate.between(traj.u, traj.t, ends, index[mine], times[mine])
+        between_rows = interpolate.between(traj.u, traj.t, ends, index[mine], times[mine])
+        u[mine] = np.where(holding[index[mine], None], traj.u[later], between_rows)
     return q, v, a, u
 
 
@@ -256,9 +261,13 @@ def join(first: Trajectory, second: Trajectory) -> Trajectory:
 def append(first: Trajectory, second: Trajectory) -> Trajectory:
     """One trajectory from two that are known to belong together."""
     last, start = first.segments[-1], second.segments[0]
-    going_on = np.array_equal(last.p, start.p) and _active(first, last) == _active(second, start)
-    pairs = [(getattr(first, key)[-1], getattr(second, key)[0]) for key in ("t", "q", "v", "a", "u")]
-    same = going_on and all(np.allclose(x, y, rtol=1e-9, atol=1e-12) for x, y in pairs)
+    pairs = [(getattr(first, key)[-1], getattr(second, key)[0]) for key in "tqvau"]
+    alike = last.held == start.held and np.array_equal(last.p, start.p)
+    same = (
+        alike
+        and _active(first, last) == _active(second, start)
+        and all(np.allclose(x, y, rtol=1e-9, atol=1e-12) for x, y in pairs)
+    )
     skip = int(same)
     shift = len(first) - skip
     moved = [replace(segment, start=segment.start + shift) for segment in second.segments]
@@ -268,11 +277,18 @@ def append(first: Trajectory, second: Trajectory) -> Trajectory:
         **arrays,
         status=second.status,
         stats=_sum(first.stats, second.stats),
-        segments=(*first.segments, *(moved[1:] if going_on else moved)),
-        crossings=first.crossings + second.crossings,
+        segments=(*first.segments, *(moved[1:] if same else moved)),
+        crossings=first.crossings + _others(second.crossings, first.crossings[-1:]),
         events=first.events + second.events,
         settings=_settings_of_both(first.settings, second.settings),
     )
+
+
+def _others(crossings: tuple[Crossing, ...], known: tuple[Crossing, ...]) -> tuple[Crossing, ...]:
+    """Without the first passage if it is known: a run that stopped at a singular position starts in it again."""
+    if known and crossings and abs(crossings[0].t - known[-1].t) <= 1e-9 * max(1e-3, abs(known[-1].t)):
+        return crossings[1:]
+    return crossings
 
 
 def _settings_of_both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

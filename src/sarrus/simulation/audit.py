@@ -341,15 +341,14 @@ def _every_other(traj: Trajectory) -> np.ndarray:
     """Every second row of each smooth stretch, with its first and last; inputs that are held must not change in it."""
     breaks = access.breaks(traj)
     cuts = [0, *breaks, *(breaks + 1), len(traj) - 1]
-    if access.is_held(traj):
-        cuts += np.flatnonzero(np.any(np.diff(traj.u, axis=0) != 0, axis=1)).tolist()
+    cuts += np.flatnonzero(np.any(np.diff(traj.u, axis=0) != 0, axis=1) & access.held(traj)[:-1]).tolist()
     cuts = np.unique(cuts)
     return np.unique(np.concatenate([cuts, *(np.arange(a, b, 2) for a, b in pairwise(cuts))]))
 
 
 def _work(traj: Trajectory, r: Residuals, kept: np.ndarray) -> np.ndarray:
     """Work done since the start at the kept rows, from these rows alone."""
-    start, held = traj.setting_out[kept], access.is_held(traj)
+    start, held = traj.setting_out[kept], access.held(traj)[kept, None]
     t, q, v, a, u = (getattr(traj, key)[kept] for key in "tqvau")
     ends = np.flatnonzero(np.isin(kept, access.breaks(traj)))
     smooth = np.setdiff1d(np.arange(len(kept) - 1), ends)
@@ -368,7 +367,7 @@ def _work(traj: Trajectory, r: Residuals, kept: np.ndarray) -> np.ndarray:
             for node, weight in zip(nodes, weights, strict=True):
                 when = t[part] + width * (1 + node) / 2
                 spot, speed, _ = interpolate.hermite(system.layout, t, q, v, a, part, when, start)
-                push = u[part + 1] if held else interpolate.between(u, t, ends, part, when)
+                push = np.where(held[part], u[part + 1], interpolate.between(u, t, ends, part, when))
                 total = np.zeros(part.size)
                 if power is not None:
                     inputs = [when[:, None], spot, speed, push, system.p]

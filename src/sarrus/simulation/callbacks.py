@@ -67,6 +67,8 @@ def defined_at(function: Any) -> str:
 
 def arity(function: Callable[..., Any], what: str) -> int:
     """How many arguments a user's function takes: 1 (t), 2 (t, x) or 3 (t, q, v)."""
+    if hasattr(function, "n_in"):  # a function of CasADi's
+        return int(function.n_in())
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -90,11 +92,12 @@ def apply(function: Callable[..., Any], count: int, x: Moment) -> Any:
 def numbers(value: Any, size: int, what: str) -> np.ndarray:
     """What a user's function returned, as `size` numbers."""
     try:
-        array = np.asarray(value, dtype=float).reshape(-1)
+        array = None if value is None else np.asarray(value, dtype=float).reshape(-1)
     except (TypeError, ValueError):
-        raise StateError(f"{what}: expected {size} number(s) from the function, got {value!r}") from None
-    if array.size != size:
-        raise StateError(f"{what}: expected {size} number(s) from the function, got {array.size}")
+        array = None
+    if array is None or array.size != size:
+        got = repr(value) if array is None else array.size
+        raise StateError(f"{what}: expected {size} number(s) from the function, got {got}")
     return array
 
 

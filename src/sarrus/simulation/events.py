@@ -33,6 +33,12 @@ class Change:
     parameters: Mapping[str, float] = field(default_factory=dict)
     stop: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse lists where names with values belong."""
+        for what, values in (("active", self.active), ("parameters", self.parameters)):
+            if not isinstance(values, Mapping):
+                raise StateError(f"Change: {what} must map names to values, got {values!r}")
+
 
 @dataclass(frozen=True)
 class Event:

@@ -143,8 +143,14 @@ def _value(value: Any, size: int, what: str) -> Any:
         return value
     try:
         array = np.array(value, dtype=float).reshape(-1)
+        known = not type(value).__module__.startswith("casadi")  # whose symbols NumPy takes for numbers
     except (TypeError, ValueError):
-        raise StateError(f"{what}: expected numbers, a Series or a function, got {value!r}") from None
+        known = False
+    if not known:
+        raise StateError(
+            f"{what}: expected numbers, a Series or a function, got {value!r}; write an expression of time as "
+            "lambda t: ..."
+        )
     if array.size == 1 and size != 1 and np.ndim(value) == 0:
         array = np.full(size, array[0])
     if array.shape != (size,) or np.ndim(value) > 1:

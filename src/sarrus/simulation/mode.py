@@ -44,12 +44,9 @@ class Mode:
     def errors(self, state: State) -> dict[str, tuple[float, float]]:
         """Position and velocity residuals of each active group, relative to the machine's size and its speed."""
         terms, unit = self.system.terms(state), self.units()
-        scales = np.array(self.system.layout.scales)
         phi = np.abs(terms.phi) / unit
         slip = np.abs(terms.A @ state.v - terms.a)
         size = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
-        pace = np.max(np.abs(state.v) / scales, initial=0.0)  # a row in which all terms are rounding is not broken
-        size = np.maximum(size, 1e-6 * pace * (np.abs(terms.A) @ scales))
         # a row that vanishes at a singular position is compared with its usual size
         kept, usual = list(self.system.kept), 1e-3 * np.sqrt(state.v @ terms.M @ state.v)
         size[kept] = np.maximum(size[kept], usual * self.system.norms)

@@ -118,7 +118,7 @@ class Run:
         return self.law.callback.call(numeric_moment(self.mode.system, float(state.t), state.q, state.v, None))
 
     def _segment(self) -> Segment:
-        return Segment(self.count, dict(self.mode.active), self.mode.system.p.copy())
+        return Segment(self.count, dict(self.mode.active), self.mode.system.p.copy(), bool(self.law.sample))
 
     def state(self) -> State:
         """Where the kernel is."""

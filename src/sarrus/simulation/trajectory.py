@@ -35,11 +35,13 @@ class Segment:
         start: index of its first row.
         active: whether each constraint group was switched on, by name.
         p: parameter values, in the order of `layout.parameters`.
+        held: whether inputs were sampled and held: a row then has those with which it was reached.
     """
 
     start: int
     active: Mapping[str, bool]
     p: np.ndarray
+    held: bool = False
 
 
 @dataclass(frozen=True, eq=False)

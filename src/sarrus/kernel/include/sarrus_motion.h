@@ -93,9 +93,8 @@ typedef struct {
   long *wanted, *fired, *keep;
   /* passages through singular positions */
   sr_crossing *crossings;
-  long crossing_count, crossing_room;
-  real noted; /* when the last one was */
-  long has_noted;
+  long crossing_count, crossing_room, noted; /* noted: one was, at noted_at */
+  real noted_at;
   long released;
   sr_options regular; /* those outside the window */
   sr_dense dense;

@@ -119,9 +119,9 @@ SR_FN void sr_accept(sr_motion *m, real h, const real *q, const real *v, const r
 }
 
 SR_FN void sr_note(sr_motion *m, real t, real sigma, real around, real dwell, real miss, const real *q, const real *v) {
-  if (m->has_noted && fabs(m->noted - t) <= 1e-3 * m->h_old && dwell == 0) return;
+  if (m->noted && fabs(m->noted_at - t) <= 1e-3 * m->h_old && dwell == 0) return;
+  m->noted = 1, m->noted_at = t;
   if (m->crossing_count >= m->crossing_room) return;
-  m->noted = t, m->has_noted = 1;
   sr_crossing *c = m->crossings + m->crossing_count++;
   c->t = t, c->sigma = sigma, c->around = around, c->dwell = dwell, c->miss = miss;
   for (int i = 0; i < SR_NQ; i++) c->q[i] = q[i];
@@ -348,6 +348,13 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   }
 }
 
+/* passages after the present, to which an event has moved back, are still to come */
+SR_FN void sr_forget(sr_motion *m) {
+  const real now = m->t + 1e-6 * m->dense.h;
+  while (m->crossing_count > 0 && m->crossings[m->crossing_count - 1].t > now) m->crossing_count--;
+  if (m->noted_at > now) m->noted = 0;
+}
+
 /* which guards fire at s = first (now in the state), all that pass zero within rounding of it */
 SR_FN int sr_fire(sr_motion *m, real first, long which) {
   real *at_root = m->fresh, *later = m->scratch, y[SR_DIM(SR_NY2)], q[SR_DIM(SR_NQ)];
@@ -401,10 +408,9 @@ SR_FN int sr_events(sr_motion *m) {
   if (first > 1) return 0;
   sr_inside(m, first, q, v, a);
   m->t = m->dense.t + first * m->dense.h;
+  sr_forget(m);
   for (int i = 0; i < SR_NQ; i++) m->q[i] = q[i];
   for (int i = 0; i < SR_NV; i++) m->v[i] = v[i], m->a[i] = a[i];
-  while (m->crossing_count > 0 && m->crossings[m->crossing_count - 1].t > m->t + 1e-6 * m->dense.h)
-    m->crossing_count--, m->has_noted = 0; /* it has not got there yet */
   return sr_fire(m, first, which);
 }
 
@@ -414,6 +420,7 @@ SR_FN void sr_undo(sr_motion *m) {
   for (int i = 0; i < SR_NV; i++) m->v[i] = m->dense.y0[SR_NV + i];
   m->t = m->dense.t;
   m->steps--;
+  sr_forget(m);
 }
 
 /* Go on until the end, an event, a failure, or until so many steps or rows are done. Call again to continue. */
