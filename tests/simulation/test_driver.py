@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from driving import ball, carts, driven_crank, flywheels, library, oscillator, truss
 from rich.progress import Progress as RichProgress
+from scipy.integrate import simpson
 
 import sarrus as sr
 from sarrus.errors import SarrusError, StateError, UnknownNameError
@@ -485,6 +486,33 @@ def test_a_lagrangian_with_time_in_its_energy():
     two = sr.simulate(moved, moved.assemble({"q": 0.5}, velocities={"q": 0.0}), 3.0, rtol=1e-11, output=one.t)
     np.testing.assert_allclose(one["q"], two["q"], rtol=0, atol=1e-9)
     assert one.audit().ok() and two.audit().ok()
+
+
+# --- energy ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "name, scale", [("four_bar", 3.0), ("five_bar", 1.0), ("planar_platform", 2.0), ("stewart", 60.0)]
+)
+def test_the_work_of_motors_is_the_change_of_energy(name, scale):
+    """By Simpson's rule over a fine record, beside the audit's own integral."""
+    system = library(name)
+    nu = system.layout.nu
+    phase = np.linspace(0, 2, nu)
+    times = np.linspace(0, 0.5, 801)
+    traj = sr.simulate(
+        system, system.assemble(), 0.5, inputs=lambda t: [scale * np.sin(5 * t + x) for x in phase], rtol=1e-11,
+        output=times,
+    )  # fmt: skip
+    B = system.terms(traj.state(0)).B  # constant: each motor acts on its own joint
+    power = np.einsum("nv,vu,nu->n", traj.v, B, traj.u)
+    np.testing.assert_allclose(traj.u, scale * np.sin(5 * times[:, None] + phase), rtol=0, atol=1e-12 * scale)
+    work = simpson(power, x=times)
+    change = traj["energy.total"][-1] - traj["energy.total"][0]
+    assert abs(change) > 1e-3
+    np.testing.assert_allclose(change, work, rtol=1e-8)
+    audit = traj.audit()
+    assert audit.ok(1e-8), audit
+    np.testing.assert_allclose(audit.work, work, rtol=1e-8)
+    assert audit.loop.relative < 1e-12 and audit.motion.relative < 1e-10
 
 
 # --- scales ----------------------------------------------------------------------------------------------------------

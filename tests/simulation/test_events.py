@@ -537,6 +537,7 @@ def test_a_run_that_stopped_at_a_singular_position_goes_on():
 @pytest.mark.parametrize(
     "make, error, text",
     [
+        (lambda: sr.Event(abs, abs), StateError, "event: expected a name, got <built-in function abs>"),
         (lambda: sr.Event("e", 3.0), StateError, r"event 'e': guard must be a function of \(t\), \(t, x\)"),
         (lambda: sr.Event("e", abs, direction=2), StateError, "event 'e': direction must be -1, 0 or"),
         (lambda: sr.Event("e", abs, action="stop"), StateError, "event 'e': action must be a Change"),

@@ -321,6 +321,17 @@ def test_a_full_disk_loses_the_file_but_not_the_run(ending, tmp_path, caplog):
     assert len(Trajectory.load(tmp_path / f"elsewhere.{ending}", traj.system)) == len(traj)
 
 
+@pytest.mark.parametrize("error", [MemoryError("too much"), KeyboardInterrupt(), TypeError("what is this")])
+def test_no_error_while_saving_loses_the_run(error, tmp_path, caplog, monkeypatch):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(np, "savetxt", fail)
+    assert short_run(tmp_path / "run.csv").t[-1] == 0.3
+    assert f"four-bar: not saved: {str(error) or 'KeyboardInterrupt'}" in caplog.text
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_limit_on_file_sizes_loses_the_file_but_not_the_run(tmp_path):
     """A real refusal by the operating system in the middle of writing, in a program of its own."""
     program = textwrap.dedent(f"""

@@ -67,8 +67,9 @@ def defined_at(function: Any) -> str:
 
 def arity(function: Callable[..., Any], what: str) -> int:
     """How many arguments a user's function takes: 1 (t), 2 (t, x) or 3 (t, q, v)."""
-    if hasattr(function, "n_in"):  # a function of CasADi's
-        return int(function.n_in())
+    of_casadi = getattr(function, "n_in", None)
+    if of_casadi is not None:
+        return int(of_casadi())
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -13,7 +13,7 @@ import numpy as np
 
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
-from sarrus.errors import SarrusError, StateError
+from sarrus.errors import StateError
 from sarrus.simulation.access import append, check_machine
 from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.events import Event, checked_events
@@ -101,8 +101,8 @@ def simulate(
 def _save(trajectory: Trajectory, path: str | PathLike[str]) -> None:
     try:
         trajectory.save(path)
-    except (SarrusError, OSError) as error:  # what was computed matters more than where it was to go
-        log.error("%s: not saved: %s", trajectory.system.name, error)
+    except (Exception, KeyboardInterrupt) as error:  # what was computed matters more than where it was to go
+        log.error("%s: not saved: %s", trajectory.system.name, str(error) or type(error).__name__)
 
 
 def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) -> tuple[Mode, State, Trajectory | None]:

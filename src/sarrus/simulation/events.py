@@ -64,6 +64,8 @@ class Event:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be watched."""
+        if not isinstance(self.name, str) or not self.name:
+            raise StateError(f"event: expected a name, got {self.name!r}; use sr.Event(name, guard)")
         if not callable(self.guard):
             raise StateError(f"event {self.name!r}: guard must be a function of (t), (t, x) or (t, q, v)")
         if self.direction not in (-1, 0, 1):

@@ -142,15 +142,14 @@ def _value(value: Any, size: int, what: str) -> Any:
     if callable(value):
         return value
     try:
+        if type(value).__module__.startswith("casadi"):  # NumPy takes its symbols for numbers
+            raise TypeError
         array = np.array(value, dtype=float).reshape(-1)
-        known = not type(value).__module__.startswith("casadi")  # whose symbols NumPy takes for numbers
     except (TypeError, ValueError):
-        known = False
-    if not known:
         raise StateError(
             f"{what}: expected numbers, a Series or a function, got {value!r}; write an expression of time as "
             "lambda t: ..."
-        )
+        ) from None
     if array.size == 1 and size != 1 and np.ndim(value) == 0:
         array = np.full(size, array[0])
     if array.shape != (size,) or np.ndim(value) > 1:
