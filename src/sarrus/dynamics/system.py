@@ -253,8 +253,15 @@ class System:
         """One flag for each row: 1 active, 0 switched off."""
         flags = np.ones(self.layout.m)
         for name, value in (active or {}).items():
+            if value and name in self.layout.groups:
+                continue
             flags[self.layout.group_rows(name)] = float(bool(value))
         return flags
+
+    @cached_property
+    def units(self) -> np.ndarray:
+        """What a residual of each row is measured in: the machine's length, or 1 rad."""
+        return np.array([self.layout.length if row.unit == "m" else 1.0 for row in self.layout.rows])
 
     @cached_property
     def _constants(self) -> Constants:

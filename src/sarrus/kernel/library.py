@@ -61,9 +61,12 @@ class MachineLibrary:
     def __init__(self, path: Path, nq: int, nv: int, nu: int, m: int, kept: int):
         """Load the library at `path` for these sizes; `kept` of the m rows are not identically zero."""
         self.path = path
-        self._function = ctypes.CDLL(str(path)).sarrus_accelerate
+        library = ctypes.CDLL(str(path))
+        self._function = library.sarrus_accelerate
         self._function.restype = None
         self._function.argtypes = [ctypes.c_void_p]
+        self._residuals = library.sarrus_residuals
+        self._residuals.restype, self._residuals.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p]
         self._sizes = (1, nq, nv, nu, nv)
         self._nv, self._m = nv, m
         self._workspace = _Workspace(self._sizes, nv, m, nv * kept + kept * kept)
@@ -97,6 +100,18 @@ class MachineLibrary:
         self._function(ctypes.addressof(call))
         return outputs
 
+    def residuals(
+        self, t: float, q: np.ndarray, v: np.ndarray, constants: Constants, active: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Φ, A v - a and |A| |v| + |a| of each row at one state; rows that are off or identically zero as zeros."""
+        w = self._workspace
+        for buffer, value in zip(w.inputs, (t, q, v), strict=False):
+            buffer[:] = value
+        constants.fill(w.call, active, False)
+        out = np.empty((3, self._m))
+        self._residuals(w.address, out.ctypes.data)
+        return out[0], out[1], out[2]
+
 
 class Constants:
     """What does not change from call to call: kept alive here, with its addresses."""
@@ -104,8 +119,8 @@ class Constants:
     def __init__(self, p: np.ndarray, norms: np.ndarray, tolerance: float, fast_pivot: float):
         """Take parameters, reference norms of the rows, and the two tolerances."""
         square = norms**2
-        self._p, self._rowdata = p.copy(), np.concatenate([square, 1 / square, 1 / norms])
-        self._addresses = self._p.ctypes.data, self._rowdata.ctypes.data
+        self._p, self.rowdata = p.copy(), np.concatenate([square, 1 / square, 1 / norms])
+        self._addresses = self._p.ctypes.data, self.rowdata.ctypes.data
         self._tolerances = tolerance, fast_pivot
 
     def fill(self, call: _Call, active: np.ndarray, robust: bool) -> None:

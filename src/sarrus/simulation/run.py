@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class Run:
         self.segments = [self._segment()]
         system, t0 = mode.system, float(state.t)
         self.start = state
-        self.motion = motion = Motion(shape_of(system), _path(system))
+        self.motion = motion = Motion(shape_of(system), _path(system), _room(settings))
         self.law = make_law(system, inputs, settings.sample, state, settings.t_end, self.called)
         guards = make_guards(system, events, state, settings.t_end, self.called)
         motion.call("law", self.law.callback)
@@ -74,8 +75,7 @@ class Run:
         raw.t_end, raw.max_step, raw.fixed = s.t_end, min(s.max_step, 1e300), s.dt
         raw.s_floor = s.t_end - t0
         raw.max_steps, raw.chunk = s.max_steps, 64
-        motion.array("atol", s.atol)
-        motion.array("scale", self.mode.system.layout.scales)
+        motion.fill("atol", s.atol)
         motion.array("times", s.times)
         raw.every, raw.time_count = s.every, len(s.times)
         motion.u[: len(self.law.initial)] = self.law.initial
@@ -222,8 +222,8 @@ class Run:
         ended_early = self.status.code != "finished"
         if not len(rows) or (ended_early and rows[-1, 0] < raw.t):
             rows = np.concatenate([rows, self._last_row()[None]])
-        edges = np.cumsum([1, layout.nq, layout.nv, layout.nv])
-        t, q, v, a, u = np.split(rows, edges, axis=1)
+        edges = accumulate([0, 1, layout.nq, layout.nv, layout.nv, layout.nu])
+        t, q, v, a, u = (rows[:, start:stop].copy() for start, stop in pairwise(edges))
         segments = tuple(x for x in self.segments if x.start < len(rows))
         span = float(raw.t) - float(self.start.t)
         stats = Stats(
@@ -234,8 +234,8 @@ class Run:
         )  # fmt: skip
         settings = self.settings.to_dict() | {"compiled inputs": self.law.compiled}
         return Trajectory(
-            system, t[:, 0].copy(), q.copy(), v.copy(), a.copy(), u.copy(), self.status, stats, segments,
-            tuple(self.crossings), tuple(self.records), settings,
+            system, t[:, 0], q, v, a, u, self.status, stats, segments, tuple(self.crossings), tuple(self.records),
+            settings,
         )  # fmt: skip
 
     def _last_row(self) -> np.ndarray:
@@ -248,6 +248,11 @@ class Run:
             np.nan_to_num(self._u()),
         ]
         return np.concatenate(parts)
+
+
+def _room(settings: Settings) -> int:
+    """Rows to make room for: no more than there will be, if that is known."""
+    return Motion.ROWS if settings.every else min(len(settings.times) + 2, Motion.ROWS)
 
 
 def _path(system: System) -> Any:

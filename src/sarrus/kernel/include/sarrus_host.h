@@ -28,6 +28,25 @@ SR_EXPORT void sarrus_accelerate(const sr_call *c) {
   }
 }
 
+/* How far the first state of a call is from its constraints; for each row Phi, A v - a and |A| |v| + |a|, rows that are
+   off or identically zero as zeros. out: 3 times SR_M numbers. */
+SR_EXPORT void sarrus_residuals(const sr_call *c, real *out) {
+  real kept[SR_DIM(SR_K)], mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], phi[SR_DIM(SR_K)], a[SR_DIM(SR_K)];
+  for (int i = 0; i < SR_K; i++) kept[i] = c->active[sr_kept[i]];
+  for (int i = 0; i < 3 * SR_M; i++) out[i] = 0;
+  sr_place(c->in[0], c->in[1], c->p, kept, mass, jac, phi, a);
+  real *rate = out + SR_M, *size = rate + SR_M;
+  for (int i = 0; i < SR_K; i++) {
+    const int row = sr_kept[i];
+    out[row] = phi[i], rate[row] = -a[i], size[row] = fabs(a[i]);
+  }
+  for (int e = 0; e < SR_NA; e++) {
+    const int row = sr_kept[sr_a_row[e]];
+    const real part = jac[e] * c->in[2][sr_a_col[e]];
+    rate[row] += part, size[row] += fabs(part);
+  }
+}
+
 /* what the integrators call, one state at a time (sarrus_motion.h takes their addresses) */
 SR_EXPORT void sarrus_state(const real *t, const real *q, const real *v, const real *u, const real *f,
                             const sr_setup *s, real *vdot, real *lam, sr_report *report) {
