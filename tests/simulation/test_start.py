@@ -1,10 +1,12 @@
 """What a run asks of its start, residuals and generic rank by compiled code: against NumPy and known mobilities."""
 
+import casadi as ca
 import numpy as np
 import pytest
 from accuracy import library
 
 import sarrus as sr
+from sarrus.errors import StateError
 from sarrus.kernel.motion import Motion
 from sarrus.simulation.mode import Mode, shape_of
 
@@ -78,9 +80,54 @@ def test_residuals_of_a_start_are_those_of_the_terms(name, rng):
     kept = np.zeros(layout.m)
     kept[list(system.kept)] = 1.0
     assert system.library is not None
-    phi, rate, size = system.library.residuals(state.t, state.q, state.v, system._constants, flags)
+    scales = np.array(layout.scales)
+    found = system.library.residuals(state.t, state.q, state.v, scales, system._constants, flags)
+    phi, rate, size, most = found
     np.testing.assert_allclose(phi, terms.phi * flags * kept, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(rate, (terms.A @ state.v - terms.a) * flags, rtol=1e-11, atol=1e-13)
     expected = (np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)) * flags
     np.testing.assert_allclose(size, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(most, np.abs(terms.A) @ scales * flags, rtol=1e-12, atol=1e-14)
     assert np.abs(rate).max() > 1e-3
+
+
+@pytest.fixture(scope="module")
+def doomed() -> sr.System:
+    """A particle on a circle, with a further row that no motion can influence: it holds at t = 0 only."""
+    x, y, vx, vy, t = (ca.SX.sym(name) for name in ("x", "y", "vx", "vy", "t"))
+    return sr.compile(
+        sr.Lagrangian(
+            "doomed", time=t, coordinates=[x, y], velocities=[vx, vy], kinetic=(vx * vx + vy * vy) / 2,
+            holonomic={"rod": (x * x + y * y - 1) / 2, "clock": t}, initial={"x": 1.0},
+        )
+    )  # fmt: skip
+
+
+def test_a_row_of_time_alone_is_looked_at_too(doomed):
+    """The compiled code leaves such rows out, so that another way of looking at the start must be taken."""
+    assert doomed.kept == (0,)
+    late = doomed.state((1.0, 0.0), (0.0, 1.0), t=0.5)
+    with pytest.raises(StateError, match=r"breaks constraint 'clock' by 0\.5"):
+        sr.simulate(doomed, late, 1.0)
+    with pytest.raises(StateError, match=r"breaks constraint 'rod' by 0\.105"):
+        sr.simulate(doomed, doomed.state((1.1, 0.0)), 1.0)
+
+
+def test_both_ways_of_looking_at_the_velocities_agree(doomed):
+    for system in (doomed, library("particle_on_circle")):
+        with pytest.raises(StateError, match="velocities at the start break constraint"):
+            sr.simulate(system, system.state((1.0, 0.0), (0.1, 1.0)), 1.0)
+    kept = system.state((1.0, 0.0), (0.0, 1.0))
+    assert sr.simulate(system, kept, 0.1).status.ok
+
+
+@pytest.mark.parametrize("name", ["andrews", "stewart", "bricard", "slider_crank"])
+def test_singular_values_by_compiled_code_are_those_of_the_dense_rows(name):
+    system = library(name)
+    state = system.assemble()
+    for off in (None, system.groups[0]):
+        flags = {g: g != off for g in system.groups}
+        expected = system.rank(state, flags)
+        sigma, rank = Mode(system, flags).singular_values(state.t, state.q)
+        np.testing.assert_allclose(sigma, expected.singular_values, rtol=1e-10, atol=1e-14)
+        assert rank == expected.rank

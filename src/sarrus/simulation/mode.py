@@ -43,16 +43,29 @@ class Mode:
 
     def _residuals(self, state: State) -> tuple[np.ndarray, np.ndarray]:
         """The same for each row; rows that are off as zeros."""
-        system = self.system
+        system, scales = self.system, np.array(self.system.layout.scales)
         if system.functions.once("idle", lambda: _idle(system)):
             assert system.library is not None
-            phi, slip, speed = system.library.residuals(state.t, state.q, state.v, system._constants, self.flags)
+            parts = system.library.residuals(state.t, state.q, state.v, scales, system._constants, self.flags)
+            phi, slip, size, most = parts
         else:
             terms, flags = system.terms(state), self.flags
-            phi, slip = terms.phi * flags, (terms.A @ state.v - terms.a) * flags
-            speed = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
-        speed[speed == 0] = 1.0
-        return np.abs(phi) / system.units, np.abs(slip) / speed
+            A = np.abs(terms.A) * flags[:, None]
+            phi, slip, most = terms.phi * flags, (terms.A @ state.v - terms.a) * flags, A @ scales
+            size = A @ np.abs(state.v) + np.abs(terms.a)
+        # a row in which all terms are rounding is not broken
+        size = np.maximum(size, 1e-6 * np.max(np.abs(state.v) / scales, initial=0.0) * most)
+        size[size == 0] = 1.0
+        return np.abs(phi) / system.units, np.abs(slip) / size
+
+    def singular_values(self, t: float, q: np.ndarray) -> tuple[np.ndarray, int]:
+        """Singular values of the active rows, as `System.rank` gives them, and their rank."""
+        system = self.system
+        assert system.library is not None
+        rows = system.library.rows(t, q, system._constants, self.flags)[self.flags[list(system.kept)] > 0]
+        sigma = np.linalg.svd(rows, compute_uv=False) if rows.size else np.zeros(0)
+        idle = min(int(self.flags.sum()), system.layout.nv) - len(sigma)  # rows without any entry
+        return np.append(sigma, np.zeros(idle)), int(np.sum(sigma > system.tolerance))
 
     def enter(self, motion: Motion, state: State) -> None:
         """Put this mode into the integrator."""

@@ -129,8 +129,7 @@ class Run:
     def _crossing(self, x: Passage) -> Crossing:
         system = self.mode.system
         layout = system.layout
-        state = State(layout, x.q, x.v, x.t)
-        rank = system.rank(state, self.mode.active)
+        sigma, rank = self.mode.singular_values(x.t, x.q)
         speed = x.v / np.array(layout.scales)
         size = float(np.linalg.norm(speed))
         direction = dict(zip(layout.v_names, (speed / size if size > 0 else speed).tolist(), strict=True))
@@ -143,7 +142,7 @@ class Run:
                     "motion in between was not that of the machine, use crossing='continue'"
                 )
         return Crossing(
-            x.t, x.q, x.v, rank.singular_values, rank.rank, int(self.motion.raw.rank), direction, text
+            x.t, x.q, x.v, sigma, rank, int(self.motion.raw.rank), direction, text
         )  # fmt: skip
 
     # --- events ---------------------------------------------------------------------------------------------------

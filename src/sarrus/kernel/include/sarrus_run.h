@@ -17,7 +17,7 @@ SR_FN int sr_refresh(sr_motion *m) {
   return 0;
 }
 
-/* a first step after Hairer, Norsett & Wanner II.4, in units of the error weights */
+/* a first step after Hairer, Norsett & Wanner II.4, in units of the error weights and of the machine's pace */
 SR_FN int sr_first_step(sr_motion *m) {
   real w[SR_DIM(SR_NY2)], y[SR_DIM(SR_NY2)], f[SR_DIM(SR_NY2)], size[SR_DIM(SR_NY2)];
   sr_weights(m, m->v, m->v, w);
@@ -32,8 +32,8 @@ SR_FN int sr_first_step(sr_motion *m) {
   for (int i = 0; i < SR_NV; i++) y[i] = h * f[i], y[SR_NV + i] = m->v[i] + h * f[SR_NV + i];
   if (sr_slope(m, m->t + h, y, size) < 0) return m->failed ? SR_CALL_FAILED : (m->h = h * 1e-3, 0);
   for (int i = 0; i < SR_NY2; i++) size[i] = (size[i] - f[i]) / h;
-  const real d2 = sr_norm(size, w), most = d1 > d2 ? d1 : d2;
-  const real h1 = most > 0 ? pow(0.01 / most, 1 / order) : h;
+  const real pace = m->rate_scale, d2 = sr_norm(size, w) / pace, most = (d1 > d2 ? d1 : d2) / pace;
+  const real h1 = most > 0 ? pow(0.01 / most, 1 / order) / pace : h;
   m->h = 100 * h < h1 ? 100 * h : h1;
   if (m->h < h * 1e-3) m->h = h * 1e-3;
   return 0;
@@ -214,6 +214,23 @@ SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
   }
 }
 
+/* Whether a trial that found its rows weak came near a singular position. It did not where only the rows chosen among
+   dependent ones are weak, nor is that known where the trial went astray by as much as the machine moves: a shorter one
+   will tell. */
+SR_FN int sr_is_singular(sr_motion *m, const sr_trial *x, int fine, const real *q_end, real s_end) {
+  if (!fine && x->error * m->rtol > 0.1) return 0;
+  if (!m->dependent) return 1;
+  real q[SR_DIM(SR_NQ)], phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)];
+  sr_setup all = m->setup;
+  sr_report report;
+  const int at_end = fine && s_end < x->weakest;
+  all.active = m->active;
+  all.options.mode = 1, all.options.max_rank = m->rank;
+  sr_retract(m->q, x->there, q);
+  m->correct(&x->where, at_end ? q_end : q, x->there + SR_NV, &all, phi, rate, dq, 0, &report);
+  return report.rank < m->rank || report.accepted < 0.2 * m->s_ref;
+}
+
 /* the motion inside the step just made, for outputs and events */
 SR_FN int sr_remember(sr_motion *m, real h, sr_trial *x, const real *a1) {
   sr_dense *d = &m->dense;
@@ -262,13 +279,10 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   const int guarded = SR_K > 0 && m->crossing != SR_RELEASE && m->rank > 0;
   for (;;) {
     const real left = limit - m->t, h = sr_length(m, left);
-    int bridge = guarded && m->s < SR_NEAR * m->s_ref, why = 0;
-    if (bridge && m->dependent && m->has_old) { /* perhaps only the choice of rows is weak */
-      sr_choose(m);
-      why = sr_refresh(m);
-      if (why) return why;
-      bridge = m->s < SR_NEAR * m->s_ref;
-    }
+    int bridge = 0, why = 0;
+    if (m->dependent && m->has_old && m->s < 0.5 * m->s_ref && sr_choose(m)) why = sr_refresh(m);
+    if (why) return why;
+    bridge = guarded && m->s < SR_NEAR * m->s_ref;
     if (!bridge) {
       why = sr_attempt(m, h, &x);
       if (why == SR_CALL_FAILED) return why;
@@ -276,7 +290,7 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
       if (why == SR_CALL_FAILED) return why;
       const int fine = !why && x.error <= 1;
       const real weakest = fine && s < x.weakest ? s : x.weakest, most = fine && s > m->s ? s : m->s;
-      bridge = guarded && weakest < 0.35 * most && weakest < 0.2 * m->s_ref;
+      bridge = guarded && weakest < 0.35 * most && weakest < 0.2 * m->s_ref && sr_is_singular(m, &x, fine, q, s);
       if (!bridge && !fine) {
         m->err_last = why ? 1e300 : x.error;
         const real factor = why || !(x.error < 1e30) ? 0.25 : sr_factor_of(m, x.error);
