@@ -42,8 +42,11 @@ format: $(VENV)/.stamp-lint
 docs: $(VENV)/.stamp-docs
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
+# Takes about half an hour; `make bench BENCHFLAGS=--quick` shows in five minutes that all of it works.
 bench: $(VENV)/.stamp-bench
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m bench.acceleration $(BENCHFLAGS)
+	mkdir -p bench/results
+	$(PY) -m bench.acceleration --json bench/results/acceleration.json $(BENCHFLAGS)
+	$(PY) -m bench.workprec --json bench/results/workprec.json --plot bench/results/workprec.png $(BENCHFLAGS)
 
 check:
 	$(MAKE) lint

@@ -263,8 +263,15 @@ class System:
         for name in self.layout.one_sided:
             flags[self.layout.group_rows(name)] = 0.0
         for name, value in (active or {}).items():
+            if value and name in self.layout.groups and name not in self.layout.one_sided:
+                continue  # it is on already
             flags[self.layout.group_rows(name)] = float(bool(value))
         return flags
+
+    @cached_property
+    def units(self) -> np.ndarray:
+        """What a residual of each row is measured in: the machine's length, or 1 rad."""
+        return np.array([self.layout.length if row.unit == "m" else 1.0 for row in self.layout.rows])
 
     @cached_property
     def _constants(self) -> Constants:

@@ -102,7 +102,7 @@ class Contacts:
     def _rest(self, mode: Mode, state: State, u: np.ndarray, rows: _Rows, touching: Sequence[Side]) -> dict[str, float]:
         """Normal speeds that count as rest: they lift a constraint by less than `settle` times the machine's length."""
         _, alone = supporting(mode.system, state, u, rows.held, touching) if touching else (frozenset(), {})
-        units = self.settle * mode.units()
+        units = self.settle * mode.system.units
         return {
             s.name: max(1e-9 * rows.pace[s.name], float(np.sqrt(2 * abs(alone[s.name]) * units[s.normal])))
             for s in touching

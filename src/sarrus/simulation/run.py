@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class Run:
         self.status = Status("interrupted", "before the first step", float(state.t))
         self.law = make_law(inputs, settings.sample, state, settings.t_end, self.shared)
         self.guards = make_guards(self.watched, state, settings.t_end, self.shared)
-        self.motion = Motion(shape_of(mode.system), _path(mode.system))
+        self.motion = Motion(shape_of(mode.system), _path(mode.system), _room(settings))
         self._prepare(held)
         found = contacts.resolve(mode, state, self._inputs(state)) if contacts.sides else Outcome(mode, state)
         self.mode, state = found.mode, found.state
@@ -71,8 +72,7 @@ class Run:
         raw.t_end, raw.max_step, raw.fixed = s.t_end, min(s.max_step, 1e300), s.dt
         raw.s_floor = min(s.t_end - t0, 1.0)  # so that a t_end far away does not make short steps look stuck
         raw.max_steps, raw.chunk = s.max_steps, 16
-        motion.array("atol", s.atol)
-        motion.array("scale", self.mode.system.layout.scales)
+        motion.fill("atol", s.atol)
         motion.array("times", s.times)
         raw.every, raw.time_count = s.every, len(s.times)
         self._hand_over()
@@ -172,8 +172,7 @@ class Run:
     def _crossing(self, x: Passage) -> Crossing:
         system = self.mode.system
         layout = system.layout
-        state = State(layout, x.q, x.v, x.t)
-        rank = system.rank(state, self.mode.active)
+        sigma, rank = self.mode.singular_values(x.t, x.q)
         speed = x.v / np.array(layout.scales)
         size = float(np.linalg.norm(speed))
         direction = dict(zip(layout.v_names, (speed / size if size > 0 else speed).tolist(), strict=True))
@@ -186,7 +185,7 @@ class Run:
                     "motion in between was not that of the machine, use crossing='continue'"
                 )
         return Crossing(
-            x.t, x.q, x.v, rank.singular_values, rank.rank, int(self.motion.raw.rank), direction, text
+            x.t, x.q, x.v, sigma, rank, int(self.motion.raw.rank), direction, text
         )  # fmt: skip
 
     # --- events ---------------------------------------------------------------------------------------------------
@@ -277,8 +276,8 @@ class Run:
         if not self.rows or (self.status.code != "finished" and self.rows[-1][-1, 0] < raw.t):
             self._write(self._row())
         rows = np.concatenate(self.rows)
-        edges = np.cumsum([1, layout.nq, layout.nv, layout.nv])
-        t, q, v, a, u = np.split(rows, edges, axis=1)
+        edges = accumulate([0, 1, layout.nq, layout.nv, layout.nv, layout.nu])
+        t, q, v, a, u = (rows[:, start:stop].copy() for start, stop in pairwise(edges))
         segments = tuple(x for x in self.segments if x.start < len(rows))
         span = float(raw.t) - float(self.start.t)
         stats = Stats(
@@ -289,8 +288,8 @@ class Run:
         )  # fmt: skip
         settings = self.settings.to_dict() | {"compiled inputs": self.law.compiled}
         return Trajectory(
-            system, t[:, 0].copy(), q.copy(), v.copy(), a.copy(), u.copy(), self.status, stats, segments,
-            tuple(self.crossings), tuple(self.records), settings,
+            system, t[:, 0], q, v, a, u, self.status, stats, segments, tuple(self.crossings), tuple(self.records),
+            settings,
         )  # fmt: skip
 
     def _write(self, rows: np.ndarray) -> None:
@@ -312,6 +311,11 @@ class Run:
 
 def _kinetic(system: System, state: State) -> float:
     return float(system.energy(state).kinetic)
+
+
+def _room(settings: Settings) -> int:
+    """Rows to make room for: no more than there will be, if that is known."""
+    return Motion.ROWS if settings.every else min(len(settings.times) + 2, Motion.ROWS)
 
 
 def _path(system: System) -> Any:

@@ -77,6 +77,8 @@ def _choice(what: str, value: Any, known: tuple[str, ...]) -> str:
 
 
 def _positive(what: str, value: Any, unit: str = "", infinite: bool = False) -> float:
+    if type(value) is float and 0 < value < math.inf:
+        return value
     number = _real(value)
     if not number > 0 or (math.isinf(number) and not infinite):
         raise StateError(f"{what}: expected a positive number{unit}, got {value!r}")
@@ -143,7 +145,7 @@ def _outputs(output: Any, t: float, t_end: float) -> tuple[int, np.ndarray]:
         times = np.array([[np.nan]])
     if times.ndim != 1 or not times.size or not np.isfinite(times).all():
         raise StateError(f"output: expected 'steps', a whole number, or an array of times in seconds, got {output!r}")
-    if np.any(np.diff(times) <= 0):
+    if (times[1:] <= times[:-1]).any():
         raise StateError("output: the times must rise")
     if times[0] < t or times[-1] > t_end:
         raise StateError(

@@ -234,7 +234,7 @@ SR_FN int sr_bridge(sr_motion *m, real h, sr_dense *d, real *q, real *v, real *w
   exact.options.mode = 1;
   exact.active = m->active; /* a weak choice of rows is no singular position of the machine */
   for (int k = 0; k < SR_NODES; k++) x[k] = -cos(3.14159265358979323846 * (2 * k + 1) / (2 * SR_NODES));
-  const real least = h * 1e-6;
+  const real floor = 1e-14 * (fabs(m->t) + m->s_floor), least = h * 1e-6 > floor ? h * 1e-6 : floor;
   /* positions where rows carry so much are known to no more than rounding over their support */
   const real limit = 1 + SR_STRICT_BRIDGE * SR_NODE_ERROR / ((m->s > 1e-9 ? m->s : 1e-9) * m->rtol);
   const real rounded = SR_ROUNDING > SR_ROUNDED * m->rtol ? SR_ROUNDING / m->rtol : SR_ROUNDED;

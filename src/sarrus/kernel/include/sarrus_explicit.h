@@ -15,8 +15,9 @@ typedef struct {
   real k[SR_MOST][SR_DIM(SR_NY2)];
   real y0[SR_DIM(SR_NY2)], y1[SR_DIM(SR_NY2)];
   real error;       /* in units of the tolerance; 0 for fixed steps */
-  real weakest;     /* smallest support of the rows met on the way */
-  real before;      /* ... and the largest of both ends' is compared with it */
+  real weakest;     /* smallest support of the rows met on the way ... */
+  real where;       /* ... when */
+  real there[SR_DIM(SR_NY2)]; /* ... and at which y */
 } sr_trial;
 
 /* y0 + h sum_j a[j] k[j] */
@@ -29,13 +30,21 @@ SR_FN void sr_combine(const sr_trial *x, real h, const real *a, int count, real 
     }
 }
 
+/* note where the rows carry least */
+SR_FN void sr_weigh(sr_trial *x, real support, real t, const real *y) {
+  if (!(support < x->weakest)) return;
+  x->weakest = support, x->where = t;
+  for (int i = 0; i < SR_NY2; i++) x->there[i] = y[i];
+}
+
 SR_FN void sr_begin(const sr_motion *m, sr_trial *x) {
   for (int i = 0; i < SR_NV; i++) {
     x->y0[i] = 0, x->y0[SR_NV + i] = m->v[i];
     x->k[0][i] = m->v[i], x->k[0][SR_NV + i] = m->a[i];
   }
   x->error = 0;
-  x->weakest = m->s;
+  x->weakest = (real)INFINITY;
+  sr_weigh(x, m->s, m->t, x->y0);
 }
 
 /* stages first ... last - 1 of a table whose row i starts at a + i * width; 0, or why it failed */
@@ -45,7 +54,7 @@ SR_FN int sr_stages(sr_motion *m, sr_trial *x, real h, const real *a, const real
     sr_combine(x, h, a + i * width, i, y);
     const real s = sr_slope(m, m->t + c[i] * h, y, x->k[i]);
     if (s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
-    if (s < x->weakest) x->weakest = s;
+    sr_weigh(x, s, m->t + c[i] * h, y);
   }
   return 0;
 }

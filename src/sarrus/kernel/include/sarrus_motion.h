@@ -244,15 +244,20 @@ SR_FN void sr_pace(sr_motion *m, const real *v) {
 
 /* Rows that depend on others are left out of the motion: which ones is decided here and kept while the rest carries, so
    that the right-hand side stays smooth off the manifold, where dependent rows contradict each other (sheet 2.5). */
-SR_FN void sr_choose(sr_motion *m) {
+SR_FN int sr_choose(sr_motion *m) {
+  real fresh[SR_DIM(SR_K)];
   sr_report report;
   sr_setup all = m->setup;
+  int changed = 0;
   all.active = m->active;
   all.options.max_rank = m->rank;
-  if (m->dependent)
-    m->select(&m->t, m->q, &all, m->chosen, &report);
-  else
-    for (int i = 0; i < SR_K; i++) m->chosen[i] = m->active[i];
+  if (m->dependent) m->select(&m->t, m->q, &all, fresh, &report);
+  for (int i = 0; i < SR_K; i++) {
+    const real flag = m->dependent ? fresh[i] : m->active[i];
+    changed |= flag != m->chosen[i];
+    m->chosen[i] = flag;
+  }
+  return changed;
 }
 
 #endif

@@ -206,7 +206,7 @@ SR_FN int sr_radau_newton(sr_motion *m, sr_radau *w, sr_trial *x, real h, real z
       for (int j = 0; j < SR_NY2; j++) y[j] = x->y0[j] + z[i][j];
       const real support = sr_slope(m, m->t + sr_radau_c[i] * h, y, f[i]);
       if (support < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
-      if (support < x->weakest) x->weakest = support;
+      sr_weigh(x, support, m->t + sr_radau_c[i] * h, y);
     }
     real d[3][SR_DIM(SR_NY2)], size = 0;
     const real real_s = SR_RADAU_REAL / h, p = SR_RADAU_RE / h, q = SR_RADAU_IM / h;

@@ -237,6 +237,23 @@ SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
   }
 }
 
+/* Whether a trial that found its rows weak came near a singular position. It did not where only the rows chosen among
+   dependent ones are weak, nor is that known where the trial went astray by as much as the machine moves: a shorter one
+   will tell. */
+SR_FN int sr_is_singular(sr_motion *m, const sr_trial *x, int fine, const real *q_end, real s_end) {
+  if (!fine && x->error * m->rtol > 0.1) return 0;
+  if (!m->dependent) return 1;
+  real q[SR_DIM(SR_NQ)], phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)];
+  sr_setup all = m->setup;
+  sr_report report;
+  const int at_end = fine && s_end < x->weakest;
+  all.active = m->active;
+  all.options.mode = 1, all.options.max_rank = m->rank;
+  sr_retract(m->q, x->there, q);
+  m->correct(&x->where, at_end ? q_end : q, x->there + SR_NV, &all, phi, rate, dq, 0, &report);
+  return report.rank < m->rank || report.accepted < 0.2 * m->s_ref;
+}
+
 /* the motion inside the step just made, for outputs and events */
 SR_FN int sr_remember(sr_motion *m, real h, sr_trial *x, const real *a1) {
   sr_dense *d = &m->dense;
@@ -297,13 +314,10 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   real longest = 1e300;
   for (;;) {
     const real left = limit - m->t, asked = sr_length(m, left), h = asked < longest ? asked : longest;
-    int bridge = guarded && m->s < sr_near(m), why = 0;
-    if (bridge && m->dependent && m->has_old) { /* perhaps only the choice of rows is weak */
-      sr_choose(m);
-      why = sr_refresh(m);
-      if (why) return why;
-      bridge = m->s < sr_near(m);
-    }
+    int bridge = 0, why = 0;
+    if (m->dependent && m->has_old && m->s < 0.5 * m->s_ref && sr_choose(m)) why = sr_refresh(m);
+    if (why) return why;
+    bridge = guarded && m->s < sr_near(m);
     if (!bridge) {
       why = sr_attempt(m, h, &x);
       if (why == SR_CALL_FAILED) return why;
@@ -314,7 +328,7 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
         longest = h / 2;
         continue;
       }
-      bridge = guarded && sr_dips(m, h, x.weakest, fine ? s : m->s);
+      bridge = guarded && sr_dips(m, h, x.weakest, fine ? s : m->s) && sr_is_singular(m, &x, fine, q, s);
       if (!bridge && !fine) {
         m->err_last = why ? 1e300 : x.error;
         const real factor = why || !(x.error < 1e30) ? 0.25 : sr_factor_of(m, x.error);

@@ -32,7 +32,7 @@ SR_FN int sr_step_variational(sr_motion *m, real h, sr_trial *x) {
     m->linear(&m->t, m->q, &m->setup, 1, b, g, dx, mu, &report);
     m->evaluations++;
     if (!(report.inertia > 0)) return SR_NOT_FINITE;
-    if (report.accepted < x->weakest) x->weakest = report.accepted;
+    sr_weigh(x, report.accepted, m->t, x->y0);
     for (int i = 0; i < SR_K; i++) push[i] += mu[i] / h; /* M dx / h = rest + A' mu / h */
     real size = 0;
     for (int i = 0; i < SR_NV; i++) {
