@@ -85,10 +85,12 @@ def test_pendulum_as_a_particle_of_the_library():
     close(np.c_[traj["x"], traj["z"], traj["x.v"], traj["z.v"]], expected, 2)
 
 
-def test_nearly_inverted_pendulum_and_its_multiplier():
+@adaptive
+def test_nearly_inverted_pendulum_and_its_multiplier(method):
+    """It starts 0.14 rad from the unstable equilibrium: small errors grow by e^3.1 in a second there."""
     system = cartesian_pendulum()
     times, expected = reference(data.PENDULUM_NEARLY_INVERTED)
-    traj = run(system, system.state((np.sin(3.0), -np.cos(3.0))), times)
+    traj = run(system, system.state((np.sin(3.0), -np.cos(3.0))), times, method)
     close(np.c_[traj.q, traj.v], expected[:, :4], 2)
     np.testing.assert_allclose(-traj["rod.force"][:, 0], expected[:, 4], rtol=LIMIT)
 
@@ -97,8 +99,9 @@ def test_nearly_inverted_pendulum_and_its_multiplier():
 def test_index_three_pendulum_of_the_mebdfdae_driver(method):
     system = cartesian_pendulum(1.0)
     traj = run(system, system.state((1.0, 0.0), (0.0, 1.0)), [1.0], method)
-    found = np.r_[traj.q[-1], traj.v[-1], -traj["rod.force"][-1]]
-    np.testing.assert_allclose(found, data.PENDULUM_INDEX3, atol=LIMIT * np.array([1, 1, 0.07, 0.07, 0.5]), rtol=0)
+    expected = np.array(data.PENDULUM_INDEX3)
+    close(np.r_[traj.q[-1], traj.v[-1]][None], expected[None, :4], 2)
+    np.testing.assert_allclose(-traj["rod.force"][-1], expected[4:], rtol=LIMIT)
 
 
 def test_pendulum_for_2000_seconds_meets_the_criteria_of_the_library():
@@ -141,10 +144,11 @@ def test_two_four_bars(method):
     np.testing.assert_allclose(expected[-1], data.FOUR_BARS_2[10.0], atol=1e-11)
     meets_the_criterion(found, expected)
     at = [round(t * 40) - 1 for t in data.FOUR_BARS_2]
-    close(found[at], np.array(list(data.FOUR_BARS_2.values())), 2, 5e-8)  # the full DAE is known to 2e-8
+    close(found[at], np.array(list(data.FOUR_BARS_2.values())), 2)
+    close(found, expected, 2)
     assert len(traj.crossings) == 10, "singular passes in 10 s"
     # drift of the best published run (h = 1.25e-4) is 1.8e-5 J
-    assert np.ptp(traj["energy.total"]) < 1.8e-5
+    assert np.ptp(traj["energy.total"]) < 1e-6
 
 
 @pytest.mark.slow  # its equations take a while to compile
@@ -199,10 +203,11 @@ def test_andrews_squeezer_of_the_iftomm_library(method):
 def test_bricard(slender, method):
     system = library("bricard", slender=slender)
     times, expected = reference(data.BRICARD_SLENDER if slender else data.BRICARD)
-    traj = run(system, system.assemble(), times, method)
+    start = system.assemble()
+    traj = run(system, start, times, method)
     error = np.max(np.abs(traj["P3.position"] - expected))
     assert error <= LIMIT, f"P3 off by {error:.2e} m"
-    assert np.max(np.abs(traj["energy.total"])) < 1e-7, "energy drift; it started with none"
+    assert np.max(np.abs(traj["energy.total"] - system.energy(start).total)) < 1e-8, "energy drift [J], of 4.55 J"
 
 
 # --- A05: stiff flyball governor -----------------------------------------------------------------------------------
