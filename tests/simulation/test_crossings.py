@@ -145,7 +145,7 @@ def test_curved_branch(rtol, limit, method):
 @pytest.mark.parametrize("method", ADAPTIVE)
 @pytest.mark.parametrize(("rtol", "limit"), [(1e-6, 5e-5), (1e-9, 5e-8), (1e-12, 5e-11)])
 def test_arm_on_a_line_passes_where_a_dae_solver_stops(rtol, limit, method):
-    """Sheet 12.7; the first passage, at 0.581 s (there counted from the release at 0.5 s), ends the fifth paper's run."""
+    """Sheet 12.7; the first passage, 0.581 s after the release, ends the fifth paper's run."""
     system = library("arm_on_curve", curve="x=0")
     start = system.assemble()
     twin = motion.arm_on_line().run(start["A"], 0.0, 5.0)

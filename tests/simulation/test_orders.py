@@ -1,8 +1,9 @@
 """Observed orders of convergence against the nominal ones, on machines with closed loops.
 
-Fixed steps are halved; adaptive methods get the same steps by `max_step`, with a tolerance that never binds (the implicit
-one, whose iteration ends by the tolerance, is driven by that instead). Judged are positions, velocities and λ at the
-end, against a run at rtol 1e-13 that is itself compared with a motion not computed by this package.
+Fixed steps are halved; adaptive methods get the same steps by `max_step`, with a tolerance that never binds (on the
+Stewart platform the implicit one, whose iteration ends by the tolerance, is driven by that). Judged are positions,
+velocities and λ at the end, against a run at rtol 1e-13 that is itself compared with a motion not computed by this
+package.
 """
 
 from __future__ import annotations
