@@ -54,10 +54,10 @@ class Moment:
             return _part(self.lam, self.layout.group_rows(stem))
         if name in self.p:
             return self.p[name]
-        sources = {"q": (self.q, name), "v": (self.v, name), "u": (self.u, name)}
-        if part in sources:
-            sources = {part: (sources[part][0], stem), **sources}
-        for kind, (values, asked) in sources.items():
+        sources = {"q": self.q, "v": self.v, "u": self.u}
+        tries = [(part, stem)] if part in sources else []
+        for kind, asked in [*tries, *((kind, name) for kind in sources)]:
+            values = sources[kind]
             try:
                 where = self.layout.find(asked, kind)
             except UnknownNameError:
