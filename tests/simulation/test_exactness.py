@@ -1,10 +1,10 @@
-"""What every run must keep, whatever the method: loops closed, equations of motion satisfied, forces right, work bounded."""
+"""What every run must keep: loops closed, equations of motion satisfied, forces right, work bounded."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from accuracy import elastic_crank, library, rrr, stewart_start
+from accuracy import curved_branch, elastic_crank, library, rrr, stewart_start
 
 import sarrus as sr
 from oracles import motion_data as data
@@ -14,8 +14,8 @@ from sarrus.kernel.motion import METHODS
 G = 9.81
 
 
-def options(method: str, dt: float) -> dict:
-    return {"dt": dt} if method in ("rk4", "euler", "variational") else {"rtol": 1e-7}
+def options(method: str, dt: float, rtol: float = 1e-7) -> dict:
+    return {"dt": dt} if method in ("rk4", "euler", "variational") else {"rtol": rtol}
 
 
 def loop_error(traj: sr.Trajectory) -> float:
@@ -26,11 +26,12 @@ def loop_error(traj: sr.Trajectory) -> float:
 
 
 def slip(traj: sr.Trajectory) -> float:
-    """Largest |A v - a|, relative to the terms of the row at their largest."""
+    """Largest |A v - a|, relative to the terms of the row at their largest (where these are not just rounding)."""
     rows = [traj.system.terms(traj.state(k)) for k in range(len(traj))]
     miss = np.array([np.abs(x.A @ v - x.a) for x, v in zip(rows, traj.v, strict=True)])
     size = np.array([np.abs(x.A) @ np.abs(v) + np.abs(x.a) for x, v in zip(rows, traj.v, strict=True)])
-    return float(np.max(miss.max(axis=0) / np.maximum(size.max(axis=0), 1e-300)))
+    most = size.max(axis=0)
+    return float(np.max(miss.max(axis=0) / np.maximum(most, 1e-3 * most.max(initial=1e-300))))
 
 
 def machines() -> list:
@@ -52,13 +53,24 @@ def lively(name: str) -> tuple[sr.System, sr.State]:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", machines())
 def test_loops_stay_closed_at_every_output(name, method):
-    """Every step of every method, and times between the steps, where dense output is brought back to the constraints."""
+    """At every step, and between the steps, where dense output is brought back to the constraints."""
     system, start = lively(name)
     for output in ("steps", np.linspace(0.013, 0.5, 38)):
         traj = sr.simulate(system, start, 0.5, method=method, output=output, **options(method, 0.002))
         assert traj.status.ok, str(traj.status)
         assert loop_error(traj) < 1e-12
         assert slip(traj) < 1e-12
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_loops_stay_closed_through_singular_positions(method):
+    """Two passages each, looked at in 1501 places; the rows of the curve vanish to rounding in between."""
+    crank, rows, curve = lively("slider_crank"), lively("n_four_bar"), curved_branch()
+    for system, start, until in ((*crank, 4.0), (*rows, 1.5), (curve, curve.state((-0.5, 0.25)), 2.0)):
+        times = np.linspace(0.01, until, 1501)
+        traj = sr.simulate(system, start, until, method=method, output=times, **options(method, 0.002, 1e-6))
+        assert traj.status.ok and len(traj.crossings) == 2, str(traj)
+        assert loop_error(traj) < 1e-12
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -69,7 +81,7 @@ def test_constraints_that_move_are_followed(method):
     traj = sr.simulate(system, start, 0.002, method=method, output=np.linspace(1e-4, 2e-3, 23), **options(method, 2e-6))
     assert traj.status.ok, str(traj.status)
     assert loop_error(traj) < 1e-12 and slip(traj) < 1e-12
-    np.testing.assert_allclose(traj["phi1"], 150.0 * traj.t, rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(traj["phi1"], 150.0 * traj.t, rtol=1e-12)
 
 
 @pytest.mark.parametrize("limit", [1e-9, 1e-12])
@@ -82,7 +94,7 @@ def test_the_loop_error_asked_for_is_kept(limit):
 # --- ten seconds of the Stewart platform ---------------------------------------------------------------------------
 @pytest.fixture(scope="module", params=["dop853", "radau"])
 def ten_seconds(request) -> sr.Trajectory:
-    """It is held near home by springs in the legs, pushed by swinging forces; outputs at 401 times between steps."""
+    """It is held near home by springs in the legs, pushed by swinging forces; outputs at 2001 times between steps."""
     system = library("stewart")
     names = [f"leg{i}" for i in range(6)]
     home = system.assemble()
@@ -90,12 +102,12 @@ def ten_seconds(request) -> sr.Trajectory:
 
     def law(t: float, x) -> list:
         return [
-            4078.8 - 2e4 * (x[name] - rest[i]) - 2e3 * x[f"{name}.v"] + 800 * np.sin(2 * t + i)
+            4078.8 - 2e4 * (x[name] - rest[i]) - 2e3 * x[f"{name}.v"] + 4000 * np.sin(2 * t + i)
             for i, name in enumerate(names)
         ]
 
     return sr.simulate(
-        system, home, 10.0, method=request.param, rtol=1e-10, inputs=law, output=np.linspace(0.0, 10.0, 401)
+        system, home, 10.0, method=request.param, rtol=1e-10, inputs=law, output=np.linspace(0.0, 10.0, 2001)
     )
 
 
@@ -112,7 +124,7 @@ def test_stewart_for_ten_seconds(ten_seconds):
 def test_stewart_forces_agree_with_an_independent_solve(ten_seconds):
     """[M, -A'; A, 0] (v', lambda) = (B u - h, gamma) by NumPy's least squares, at fifty times."""
     traj, system = ten_seconds, ten_seconds.system
-    for k in range(0, 401, 8):
+    for k in range(0, 2001, 40):
         x = system.terms(traj.state(k))
         a, lam = kkt_lstsq(x.M, x.h, x.B @ traj.u[k], x.A, x.gamma)
         size = np.max(np.abs(lam))
