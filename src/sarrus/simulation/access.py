@@ -179,10 +179,11 @@ def _forces(traj: Trajectory, name: str) -> np.ndarray | None:
 
 
 def _frames(traj: Trajectory, name: str) -> np.ndarray | None:
-    stem, _, what = name.removeprefix("frame.").rpartition(".")
-    if stem not in traj.system.layout.frames or what not in ("position", "rotation"):
-        return None
-    return traj.poses()[stem][0 if what == "position" else 1]
+    for asked in (name, name.removeprefix("frame.")):  # a body may be called "frame"
+        stem, _, what = asked.rpartition(".")
+        if stem in traj.system.layout.frames and what in ("position", "rotation"):
+            return traj.poses()[stem][0 if what == "position" else 1]
+    return None
 
 
 def _energies(traj: Trajectory, name: str) -> np.ndarray | None:

@@ -65,9 +65,14 @@ SR_FN void sr_inside(sr_motion *m, real s, real *q, real *v, real *a) {
     for (int i = 0; i < SR_NV; i++) speed[i] = v[i];
     const real support = sr_acceleration(m, t, q, v, &m->setup, a, lam);
     sr_bridge_acceleration(&m->dense, 2 * s - 1, a);
-    if (support > 0.02 * m->s_ref) {
+    real moved = 0;
+    if (support > 1e-6 * m->s_ref) {
       sr_project(m, t, &m->setup, q, v);
-      return;
+      for (int i = 0; i < SR_PLAIN; i++) {
+        const real size = fabs(q[sr_plain_q[i]] - before[sr_plain_q[i]]) / m->scale[sr_plain_v[i]];
+        if (size > moved) moved = size;
+      }
+      if (moved < 0.01 * support) return; /* the other branch is about as far away as the support says */
     }
     for (int i = 0; i < SR_NQ; i++) q[i] = before[i];
     for (int i = 0; i < SR_NV; i++) v[i] = speed[i];

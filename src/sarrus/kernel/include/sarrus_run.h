@@ -138,7 +138,7 @@ SR_FN int sr_bridge_step(sr_motion *m, real h, real limit) {
   if (code) return code;
   const real length = m->dense.h, t0 = m->t;
   const real t_at = t0 + (where + 1) / 2 * length;
-  const int passed = sigma < 1e-3 * around;
+  const int passed = sigma < (around > 1e-5 ? 1e-3 * around : 1e-8); /* the latter is rounding */
   sr_bridge_at(&m->dense, 1, y);
   code = sr_arrive(m, t0 + length, y, y + SR_NV, q, v, a, &s);
   if (code == SR_CALL_FAILED || code == SR_NOT_FINITE) return code;

@@ -4,7 +4,7 @@
    With the discrete Lagrangian Ld(q0, delta) = h L(q0 [+] delta/2, delta/h) and half of the other forces at each end:
      left(delta) = dT/dv(q0, v0) + A(q0)' push,   Phi(q0 [+] delta) = 0,   dT/dv(q1, v1) = right(delta) + A(q1)' nu,  A v1 = a.
    left and right are the momenta that Ld gives at both ends; rest, what is missing in the first equation, and right are
-   generated (simulate/derivatives.py). */
+   generated (simulation/derivatives.py). */
 #ifndef SARRUS_VARIATIONAL_H
 #define SARRUS_VARIATIONAL_H
 
