@@ -1,0 +1,212 @@
+"""Nearly redundant rows: which joint is out of line, and by how much.
+
+A loop that moves only because its axes are parallel, or meet, stops moving when one of them is a little off. The
+constraint rows then have a small singular value, well apart from the others. Dropping it (a relaxed rank tolerance)
+gives the machine that was meant, and a motion to walk along. On that walk the dropped directions z of the rows open
+by zᵀΦ. If one joint sits wrong, by a small displacement ξ in its parent and another in its child, each constant in
+that body, then
+
+    zᵀ(Φ + E ξ) = 0     at every step of the walk,
+
+with E what the rows see of a displacement of the joint: the wrench it transmits for each multiplier, transposed. For
+each joint ξ is a small least-squares problem; a joint that explains the whole walk is out of line by ξ. A machine near
+a singular position also has a small singular value, but one that grows along the walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sarrus.analysis.joints import Bodies
+from sarrus.dynamics.state import State
+from sarrus.dynamics.system import System
+
+SMALL = 0.03  # singular values (ordinary ones are near 1) below this are looked into
+GAP = 10.0  # if the next one is this much larger
+WALK = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4)  # in radians, or lengths of the machine, both ways
+LARGEST = 0.1  # rad, or lengths of the machine: beyond this it is another machine, not a misaligned one
+EXPLAINED = 0.02  # part of the opening that may remain
+NOTHING = 1e-9  # singular values below this part of the largest are zero
+ITERATIONS = 30
+SETTLED = 1e-13  # smallest step worth taking, in radians or lengths of the machine
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A small singular value, and where it comes from.
+
+    Attributes:
+        rows: names of the rows that are nearly dependent.
+        singular_value: the largest small one.
+        next_value: the smallest ordinary one.
+        posture: true if the value grows along the motion: the machine is near a singular position.
+        joint: the joint that is out of line; empty if no single joint explains it.
+        angle: by how much its axis is turned [rad].
+        shift: by how much its place is off [m].
+        alternatives: joints that would explain it as well.
+        opening: largest residual of the rows along the walk, by row name, in the row's unit.
+    """
+
+    rows: tuple[str, ...]
+    singular_value: float
+    next_value: float
+    posture: bool
+    joint: str = ""
+    angle: float = 0.0
+    shift: float = 0.0
+    alternatives: tuple[str, ...] = ()
+    opening: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One position of the walk: residual, dropped directions of the rows and directions of motion."""
+
+    state: State
+    phi: np.ndarray
+    dropped: np.ndarray
+    free: np.ndarray
+    rank: int
+
+
+def misalignment(
+    system: System, guesses: Sequence[np.ndarray], t: float, flags: np.ndarray, bodies: Bodies | None
+) -> Misfit | None:
+    """Look into the small singular values at the first of some positions, assembled or not, that has some.
+
+    Lengths are counted in lengths of the machine here and masses do not matter: the question is one of geometry.
+    """
+    for q in guesses:
+        found = _look(system, q, t, flags, bodies)
+        if found is not None:
+            return found
+    return None
+
+
+def _look(system: System, q: np.ndarray, t: float, flags: np.ndarray, bodies: Bodies | None) -> Misfit | None:
+    phi, S = _geometry(system, q, t, flags)
+    if not S.size:
+        return None
+    U, sigma, _ = np.linalg.svd(S)
+    real = sigma[sigma > NOTHING * sigma[0]]
+    small = real[real < SMALL]
+    usual = real[real >= SMALL]
+    if not small.size or not usual.size or usual[-1] < GAP * small[0]:
+        return None
+    limit = float(np.sqrt(small[0] * usual[-1]))
+    which = U[:, usual.size : usual.size + small.size]
+    names = [row.name for row in system.layout.rows]
+    rows = tuple(names[i] for i in np.flatnonzero(np.any(np.abs(which) > 0.05, axis=1)))
+    found = Misfit(rows, float(small[0]), float(usual[-1]), True)
+    walk = _walk(system, q, t, flags, limit, usual.size)
+    if len(walk) < len(WALK):
+        return found
+    phi = np.max(np.abs([step.phi for step in walk]), axis=0)
+    if phi.max() > LARGEST:
+        return None
+    residual = phi * _units(system)
+    opening = tuple((names[i], float(residual[i])) for i in np.argsort(-phi)[:3] if phi[i] > 1e-9)
+    found = replace(found, posture=False, opening=opening)
+    return found if bodies is None else _blame(system, bodies, walk, found)
+
+
+def _units(system: System) -> np.ndarray:
+    """What one unit of a row's residual is: a length of the machine, or 1 rad (and for rows of unknown unit, 1)."""
+    return np.array([system.layout.length if row.unit == "m" else 1.0 for row in system.layout.rows])
+
+
+def _geometry(system: System, q: np.ndarray, t: float, flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Φ in those units, and its derivative by the coordinates in radians and lengths of the machine."""
+    on = flags * np.array([row.holonomic for row in system.layout.rows], dtype=float)
+    phi, A = system.functions("position", t, q, system.p)[:2]
+    scale = on / _units(system)
+    return phi * scale, A * scale[:, None] * np.array(system.layout.scales)
+
+
+def _walk(system: System, q: np.ndarray, t: float, flags: np.ndarray, limit: float, rank: int) -> list[Step]:
+    """Positions along the motion of the relaxed machine, as long as its rank stays."""
+    start = _settle(system, q, t, flags, limit)
+    if start.rank != rank or start.free.shape[1] == 0:
+        return []
+    walk = [start]
+    for sense in (1.0, -1.0):
+        here, way = start, sense * start.free @ np.ones(start.free.shape[1])
+        done = 0.0
+        for size in WALK:
+            way = here.free @ (here.free.T @ way)
+            way = way / np.max(np.abs(way))
+            step = way * (size - done) * np.array(system.layout.scales)
+            here = _settle(system, system.retract(here.state.q, step), t, flags, limit)
+            done = size
+            if here.rank != rank:
+                break
+            walk.append(here)
+    return walk
+
+
+def _settle(system: System, q: np.ndarray, t: float, flags: np.ndarray, limit: float) -> Step:
+    """Satisfy what the relaxed machine asks for, and look at the rest."""
+    scales = np.array(system.layout.scales)
+    for _ in range(ITERATIONS):
+        phi, S = _geometry(system, q, t, flags)
+        U, sigma, Vt = np.linalg.svd(S)
+        rank = int(np.sum(sigma > limit))
+        step = -Vt[:rank].T @ (U[:, :rank].T @ phi / sigma[:rank])
+        largest = float(np.max(np.abs(step)))
+        if largest < SETTLED:
+            break
+        q = system.retract(q, scales * step * min(1.0, 0.3 / largest))
+    return Step(State(system.layout, q, t=t), phi, U[:, rank:], Vt[rank:].T, rank)
+
+
+def _blame(system: System, bodies: Bodies, walk: list[Step], found: Misfit) -> Misfit:
+    """The joint whose displacement explains the whole walk, the smallest one if several do."""
+    units = _units(system)
+    length = system.layout.length
+    opened: list[np.ndarray] = []
+    seen: dict[str, list[np.ndarray]] = {}
+    for step in walk:
+        place = bodies.at(step.state)
+        opened.append(step.dropped.T @ step.phi)
+        for c in place.connections():
+            E = (c.carried / units).T  # rows see a displacement (shift, turn) of the joint by this
+            sides = [_both(place.pose[c.parent][0]), -_both(place.pose[c.child][0])]
+            seen.setdefault(c.name, []).append(step.dropped.T @ E @ np.hstack(sides))
+    target = -np.concatenate(opened)
+    unit = np.tile(np.repeat([length, 1.0], 3), 2)
+    fits = []
+    for name, blocks in seen.items():
+        x = _smallest(np.vstack(blocks) * unit, target)
+        if x is not None:
+            x = x.reshape(2, 2, 3)  # side, (shift, turn), component
+            shift, angle = (float(np.max(np.linalg.norm(x[:, k], axis=1))) for k in (0, 1))
+            fits.append((max(shift, angle), name, angle, shift * length))
+    fits = sorted(fit for fit in fits if fit[0] < LARGEST)
+    if not fits:
+        return found
+    size, name, angle, shift = fits[0]
+    others = tuple(fit[1] for fit in fits[1:] if fit[0] < 1.5 * size)
+    return replace(found, joint=name, angle=angle, shift=shift, alternatives=others)
+
+
+def _smallest(E: np.ndarray, target: np.ndarray) -> np.ndarray | None:
+    """The smallest x with E x = target nearly, its best determined parts first; None if there is none.
+
+    Parts that E hardly sees would only fit the terms of second order in ξ, which the equation leaves out.
+    """
+    U, s, Vt = np.linalg.svd(E, full_matrices=False)
+    x, left = np.zeros(E.shape[1]), target.copy()
+    for k in range(int(np.sum(s > 1e-6 * s[0])) if s[0] > 0 else 0):
+        part = float(U[:, k] @ target)
+        x, left = x + part / s[k] * Vt[k], left - part * U[:, k]
+        if np.linalg.norm(left) < EXPLAINED * np.linalg.norm(target):
+            return x
+    return None
+
+
+def _both(R: np.ndarray) -> np.ndarray:
+    return np.kron(np.eye(2), R)
+
