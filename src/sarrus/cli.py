@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import sarrus
+from sarrus.analysis import command as diagnose_command
 from sarrus.errors import SarrusError, UnknownNameError
 from sarrus.model import library
 
@@ -57,6 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     command("list", _list, "List the machines of the library.")
     check = command("check", _check, "Counts, mobility, rank, redundant rows and problems of a machine.")
     check.add_argument("model", help="a library name, or file.py:function that returns a Mechanism or Lagrangian")
+    doctor = command("diagnose", _diagnose, "What is wrong, redundant, singular or indeterminate, and what to change.")
+    doctor.add_argument("model", help="as for check")
+    diagnose_command.add_arguments(doctor)
     command("demo", _demo, "Assemble a slider-crank, also at its singular position, and print what is found.")
     return parser
 
@@ -133,6 +137,10 @@ def _check(options: argparse.Namespace) -> int:
     result = sarrus.check(load_model(options.model))
     print(json.dumps(result.to_dict(), indent=1) if options.json else result)
     return 1 if result.problems else 0
+
+
+def _diagnose(options: argparse.Namespace) -> int:
+    return diagnose_command.run(options, load_model)
 
 
 def _demo(options: argparse.Namespace) -> int:

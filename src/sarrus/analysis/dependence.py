@@ -8,6 +8,7 @@ each other. With the nullity d of a family, d of its rows can go.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -28,6 +29,7 @@ class Family:
 
     Attributes:
         rows: their names.
+        groups: the constraints that they belong to.
         nullity: how many of them can go.
         spare: rows that can go together, one choice: the latest ones written.
         circuits: the smallest dependent sets; of each, any one row follows from the others.
@@ -35,15 +37,11 @@ class Family:
     """
 
     rows: tuple[str, ...]
+    groups: tuple[str, ...]
     nullity: int
     spare: tuple[str, ...]
     circuits: tuple[tuple[str, ...], ...]
     complete: bool
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The constraints that the rows belong to, where a row's name has the form constraint.label."""
-        return tuple(dict.fromkeys(row.rpartition(".")[0] or row for row in self.rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +75,7 @@ def dependence(system: System, rank: Rank) -> Dependence:
         families.append(
             Family(
                 tuple(names[i] for i in rows),
+                tuple(dict.fromkeys(system.layout.rows[i].group for i in rows)),
                 len(columns),
                 tuple(names[i] for i in sorted(pivots[c] for c in columns)),
                 tuple(tuple(names[i] for i in circuit) for circuit in circuits),
@@ -87,9 +86,10 @@ def dependence(system: System, rank: Rank) -> Dependence:
     return Dependence(Z, Z / references[:, None], tuple(families))
 
 
-def idle_rows(system: System) -> tuple[str, ...]:
-    """Rows that are identically satisfied, by name."""
-    return tuple(row.name for i, row in enumerate(system.layout.rows) if i not in system.kept)
+def idle_rows(system: System, groups: Collection[str] | None = None) -> tuple[str, ...]:
+    """Rows that are identically satisfied, by name; only those of some constraints if given."""
+    wanted = system.groups if groups is None else groups
+    return tuple(r.name for i, r in enumerate(system.layout.rows) if i not in system.kept and r.group in wanted)
 
 
 def _in_the_plane(system: System, Z: np.ndarray) -> np.ndarray:
@@ -154,8 +154,3 @@ def _circuits(basis: np.ndarray, rows: list[int], pivots: list[int]) -> tuple[li
         found.add(tuple(np.flatnonzero(np.abs(z) > NOTHING * np.abs(z).max()).tolist()))
     smallest = [x for x in found if not any(set(y) < set(x) for y in found)]
     return [list(x) for x in sorted(smallest, key=lambda x: (len(x), x))], True
-
-
-def group_of(system: System, row: str) -> str:
-    """The constraint that a row belongs to."""
-    return next(r.group for r in system.layout.rows if r.name == row)

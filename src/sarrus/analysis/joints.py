@@ -163,13 +163,11 @@ class Place:
 
         The wrench is in the span of the joint's own freedoms: a motor on a hinge is a pure moment about its axis.
         """
-        first = 0
-        for edge in self.bodies.tree.edges:
-            if edge.joint is joint:
-                break
-            first += edge.joint.nv
+        edges = self.bodies.tree.edges
+        k = next(k for k, edge in enumerate(edges) if edge.joint is joint)
+        first = sum(edge.joint.nv for edge in edges[:k])
         where = slice(first, first + joint.nv)
-        outer = edge.outer
+        outer = edges[k].outer
         turn, shift = self.columns[:3, where], self.columns[3:, where]
         shift = shift + np.cross(turn, point - self.pose[outer][1], axisa=0, axisc=0)
         if joint.kind == "helical":  # the drive of a screw is a torque

@@ -29,6 +29,7 @@ GAP = 10.0  # if the next one is this much larger
 WALK = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4)  # in radians, or lengths of the machine, both ways
 LARGEST = 0.1  # rad, or lengths of the machine: beyond this it is another machine, not a misaligned one
 EXPLAINED = 0.02  # part of the opening that may remain
+EXACTLY = 1e-3  # less than this is not worth explaining
 NOTHING = 1e-9  # singular values below this part of the largest are zero
 ITERATIONS = 30
 SETTLED = 1e-13  # smallest step worth taking, in radians or lengths of the machine
@@ -46,6 +47,7 @@ class Misfit:
         joint: the joint that is out of line; empty if no single joint explains it.
         angle: by how much its axis is turned [rad].
         shift: by how much its place is off [m].
+        length: of the machine, to compare the two [m].
         alternatives: joints that would explain it as well.
         opening: largest residual of the rows along the walk, by row name, in the row's unit.
     """
@@ -57,6 +59,7 @@ class Misfit:
     joint: str = ""
     angle: float = 0.0
     shift: float = 0.0
+    length: float = 1.0
     alternatives: tuple[str, ...] = ()
     opening: tuple[tuple[str, float], ...] = ()
 
@@ -150,16 +153,17 @@ def _walk(system: System, q: np.ndarray, t: float, flags: np.ndarray, limit: flo
 def _settle(system: System, q: np.ndarray, t: float, flags: np.ndarray, limit: float) -> Step:
     """Satisfy what the relaxed machine asks for, and look at the rest."""
     scales = np.array(system.layout.scales)
-    for _ in range(ITERATIONS):
+    k = 0
+    while True:
         phi, S = _geometry(system, q, t, flags)
         U, sigma, Vt = np.linalg.svd(S)
         rank = int(np.sum(sigma > limit))
         step = -Vt[:rank].T @ (U[:, :rank].T @ phi / sigma[:rank])
         largest = float(np.max(np.abs(step)))
-        if largest < SETTLED:
-            break
+        if largest < SETTLED or k == ITERATIONS:
+            return Step(State(system.layout, q, t=t), phi, U[:, rank:], Vt[rank:].T, rank)
         q = system.retract(q, scales * step * min(1.0, 0.3 / largest))
-    return Step(State(system.layout, q, t=t), phi, U[:, rank:], Vt[rank:].T, rank)
+        k += 1
 
 
 def _blame(system: System, bodies: Bodies, walk: list[Step], found: Misfit) -> Misfit:
@@ -189,7 +193,7 @@ def _blame(system: System, bodies: Bodies, walk: list[Step], found: Misfit) -> M
         return found
     size, name, angle, shift = fits[0]
     others = tuple(fit[1] for fit in fits[1:] if fit[0] < 1.5 * size)
-    return replace(found, joint=name, angle=angle, shift=shift, alternatives=others)
+    return replace(found, joint=name, angle=angle, shift=shift, length=length, alternatives=others)
 
 
 def _smallest(E: np.ndarray, target: np.ndarray) -> np.ndarray | None:
@@ -198,15 +202,19 @@ def _smallest(E: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     Parts that E hardly sees would only fit the terms of second order in ξ, which the equation leaves out.
     """
     U, s, Vt = np.linalg.svd(E, full_matrices=False)
-    x, left = np.zeros(E.shape[1]), target.copy()
+    x, left, good = np.zeros(E.shape[1]), target.copy(), None
     for k in range(int(np.sum(s > 1e-6 * s[0])) if s[0] > 0 else 0):
         part = float(U[:, k] @ target)
         x, left = x + part / s[k] * Vt[k], left - part * U[:, k]
-        if np.linalg.norm(left) < EXPLAINED * np.linalg.norm(target):
-            return x
-    return None
+        size, remains = float(np.linalg.norm(x)), float(np.linalg.norm(left) / np.linalg.norm(target))
+        if good is not None and size > 1.5 * float(np.linalg.norm(good)):
+            break
+        if remains < EXPLAINED:
+            good = x
+        if remains < EXACTLY:
+            break
+    return good
 
 
 def _both(R: np.ndarray) -> np.ndarray:
     return np.kron(np.eye(2), R)
-

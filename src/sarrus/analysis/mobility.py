@@ -3,9 +3,9 @@
 The mobility at an instant is the number of velocities less the rank, nv - r. Grübler's count nv - m takes all m rows
 for independent; with d dependent rows the two differ by d. A velocity that the constraints allow need not belong to a
 motion: the **finite mobility** is the dimension of the assembled positions around the state. It is found by going a
-little along the allowed directions, assembling again, and looking at the rank there. Where that leads back to the start,
-nothing moves; the second-order test says so too: a dependence z whose quadratic form v ↦ zᵀγ(v) is definite on the
-allowed velocities lets none of them go on.
+little along the allowed directions, assembling again, and looking at the rank there. Where that leads back to the
+start, nothing moves; the second-order test says so too: a dependence z whose quadratic form v ↦ zᵀγ(v) is definite on
+the allowed velocities lets none of them go on.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The multipliers that solve the equations of motion are λ₀ + Z y, the columns 
 the same motion and the same Aᵀλ, but other forces in the joints. What does not change with y is certain. The rest is
 shared so that a quadratic measure of all joint forces is smallest:
 
-- "minimum-norm": Σ |force|² + |moment / ℓ|² over all joints and closures, each moment about the joint's own place, ℓ the
-  length of the machine. It does not depend on which joint of a loop was cut.
+- "minimum-norm": Σ |force|² + |moment / ℓ|² over all joints and closures, each moment about the joint's own place,
+  ℓ the length of the machine. It does not depend on which joint of a loop was cut.
 - "mass": Σ (dᵢ λᵢ)² over the rows, what `System.constraint_forces` returns (see its `metric`).
 - "stiffness": the elastic energy ½ Σ (c_F |force|² + c_M |moment|²) of joints that give a little, with your compliances
   (the theorem of least work). It is what the real machine does, as far as the compliances are right.
@@ -85,7 +85,8 @@ class Reactions:
         multipliers: λ by constraint name; their units are in `units`.
         units: unit of each row's multiplier, by row name.
         generalised: Aᵀλ, always certain.
-        determinate: by constraint name, whether all its multipliers are certain (rows that cannot push are left out).
+        determinate: by constraint name, whether all its multipliers are certain (those of a planar machine's rows out
+            of its plane are not looked at).
         certain: the multipliers that are certain, by row name.
         joints: the reaction of every joint and closure between two bodies, by name.
         internal: one multiplier vector by constraint name for each way of loading the machine against itself.
@@ -197,7 +198,7 @@ def _measure(
     else:
         parts = {c.name: (1.0, 1.0 / length) for c in connections}
         apart = [i for i, row in enumerate(system.layout.rows) if row.group not in parts]
-        weights[apart] = _sizes(system)[apart]
+        weights[apart] = row_sizes(system)[apart]
         rule = f"smallest Σ |force|² + |moment / ℓ|² over all joints, ℓ = {length:.6g} m"
     G, g = [weights[:, None] * Z], [weights * lam]
     for c in connections:
@@ -211,7 +212,7 @@ def _measure(
     return whole, np.concatenate(g), rule
 
 
-def _sizes(system: System) -> np.ndarray:
+def row_sizes(system: System) -> np.ndarray:
     """Unit of each multiplier as a force: 1 N for rows in metres, 1/ℓ for radians, and by reference for others."""
     length = system.layout.length
     references = np.ones(system.layout.m)
@@ -249,13 +250,13 @@ def _compliances(
 def _check_compliance(system: System, connections: list[Connection], found: Dependence, G: np.ndarray) -> None:
     """Every way of loading the machine against itself must deform something."""
     Z, length = found.multipliers, system.layout.length
-    sizes = np.array([_strain(connections, Z[:, k], length, _sizes(system)) for k in range(Z.shape[1])])
+    sizes = np.array([_strain(connections, Z[:, k], length, row_sizes(system)) for k in range(Z.shape[1])])
     _, s, Vt = np.linalg.svd(G / sizes)
     missing = int(np.sum(s <= 1e-9 * s.max(initial=0.0))) + max(0, Z.shape[1] - len(s))
     if not missing:
         return
     way = Z @ (Vt[-1] / sizes)
-    scale = _strain(connections, way, length, _sizes(system))
+    scale = _strain(connections, way, length, row_sizes(system))
     unit = np.repeat([1.0, 1.0 / length], 3)
     loaded = [c.name for c in connections if np.max(np.abs(unit * (c.spread @ way))) > SAME * scale]
     loaded += [row.name for i, row in enumerate(system.layout.rows) if abs(way[i]) > 0 and row.group not in loaded]
@@ -280,7 +281,7 @@ def _record(
     slices = {g: layout.group_rows(g) for g in system.groups}
     free = certain_rows(found)
     units = {row.name: ROW_UNITS.get(row.unit, "J per unit of the row") for row in layout.rows}
-    spread = indeterminate(connections, found, layout.length, _sizes(system))
+    spread = indeterminate(connections, found, layout.length, row_sizes(system))
     joints = {}
     for c in connections:
         w = fixed.get(c.name, np.zeros(6)) + c.spread @ lam
@@ -304,15 +305,8 @@ def certain_rows(found: Dependence) -> np.ndarray:
 
 
 def determinate_group(system: System, certain: np.ndarray, group: str) -> bool:
-    """Whether the multipliers of a constraint are certain; rows that are always satisfied do not count."""
-    rows = layout_rows(system, group)
-    return all(certain[i] for i in rows)
-
-
-def layout_rows(system: System, group: str) -> list[int]:
-    """Rows of a group that can push."""
-    where = system.layout.group_rows(group)
-    return [i for i in range(where.start, where.stop) if i in system.kept]
+    """Whether the multipliers of a constraint are certain."""
+    return bool(np.all(certain[system.layout.group_rows(group)]))
 
 
 def indeterminate(
