@@ -140,7 +140,9 @@ class _Examination:
         x, layout = self.values, self.system.layout
         slip = np.abs(x.A @ self.state.v - x.a) * self.flags
         size = np.abs(x.A) @ np.abs(self.state.v) + np.abs(x.a)
-        bad = np.flatnonzero(slip > 1e-7 * size + 1e-12 * np.max(size, initial=0.0))
+        pace = np.max(np.abs(self.state.v) / np.array(layout.scales), initial=0.0)
+        unit = np.array([layout.length if row.unit == "m" else 1.0 for row in layout.rows])
+        bad = np.flatnonzero(slip > 1e-7 * size + 1e-9 * pace * unit)
         if len(bad):
             self.found.append(say.velocities_do_not_fit(layout, slip, bad))
 
@@ -154,7 +156,8 @@ class _Examination:
             self.found.append(say.wrong_way_round(groups))
 
     def _misfit(self, assembled: bool):
-        guesses = [self.state.q] if assembled else [np.array(self.system.layout.initial), self.state.q]
+        start = np.array(self.system.layout.initial)
+        guesses = [self.state.q, start] if assembled else [start, self.state.q]
         misfit = misalignment(self.system, guesses, float(self.state.t), self.flags, self.bodies)
         if misfit is not None and not (misfit.posture and not assembled):
             self.found.append(say.misfit(misfit))
@@ -164,6 +167,8 @@ class _Examination:
         """Dependent rows that ask for different things: positions, then velocities, then accelerations."""
         system, x = self.system, self.values
         unit = np.array([system.layout.length if row.unit == "m" else 1.0 for row in system.layout.rows])
+        turns = float(np.max(np.abs(self.state.v) / np.array(system.layout.scales), initial=0.0))
+        pace = {"position": 1.0, "velocity": turns, "acceleration": turns**2}
         asks = [] if assembled else [("position", x.phi * self.flags, LOOSE)]
         asks.append(("velocity", x.a * self.flags, 1e-6))
         if assembled:
@@ -173,7 +178,7 @@ class _Examination:
                 z = circuit_multipliers(system, self.dependence, circuit)
                 parts = np.abs(z * values)
                 miss = abs(float(z @ values))
-                scale = float(np.sum(np.abs(z) * unit)) if what == "position" else float(np.sum(parts))
+                scale = float(np.sum(np.abs(z) * unit)) * pace[what] + float(np.sum(parts))
                 if miss > limit * scale > 0:
                     largest = float(np.max(np.abs(z)))
                     self.found.append(say.contradiction(system, self.state, what, circuit, miss / largest))

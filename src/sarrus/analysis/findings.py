@@ -14,7 +14,7 @@ from sarrus.analysis.actuation import Actuation
 from sarrus.analysis.dependence import Family
 from sarrus.analysis.diagnosis import Finding, JointVerdict
 from sarrus.analysis.figures import Figures
-from sarrus.analysis.misalignment import Misfit
+from sarrus.analysis.misalignment import Blame, Misfit
 from sarrus.analysis.mobility import Mobility
 from sarrus.analysis.relax import Relaxation
 from sarrus.dynamics.manifold import difference
@@ -117,15 +117,14 @@ def contradiction(system: System, state: State, what: str, rows: tuple[str, ...]
     unit = {units[r] for r in rows}
     size = amount(miss, unit.pop() if len(unit) == 1 else "")
     groups = tuple(g for g in layout.groups if any(row.group == g and row.name in rows for row in layout.rows))
-    one = "a row" if len(rows) == 1 else "rows"
-    text = f"{names(rows)} cannot be satisfied together: they are {one} of one dependence, and miss by {size}"
     if what == "position":
+        text = f"{names(rows)} cannot be satisfied together: they repeat each other, but miss by {size}"
         advice = "Change a length or an attachment point of one of them, or relax one: they cannot all hold."
     elif what == "velocity":
-        text += " per second"
-        advice = "Their prescribed motions contradict each other; let one of them follow from the others."
+        text = f"The motions prescribed by {names(rows)} contradict each other by {size} per second"
+        advice = "Let one of them follow from the others, or prescribe motions that agree."
     else:
-        text += " per second squared"
+        text = f"With these velocities {names(rows)} cannot stay satisfied: they miss by {size} per second squared"
         advice = (
             "No motion through this position has these velocities: it is a singular position, and they lead off every "
             "branch of motion that passes through it."
@@ -145,17 +144,21 @@ def misfit(m: Misfit) -> Finding:
             m.rows,
         )  # fmt: skip
     text = f"{names(m.rows)} are nearly redundant: they would depend on the other rows"
-    if m.joint:
-        size = f"turned by {amount(m.angle, 'rad')}" if m.angle > 0.05 * m.shift / m.length else ""
-        moved = f"moved by {amount(m.shift, 'm')}" if m.shift > 0.05 * m.angle * m.length else ""
-        text += f" if `{m.joint}` were {' and '.join(x for x in (size, moved) if x)}"
-        other = f" (or {names(m.alternatives, 'or')}, which would explain it as well)" if m.alternatives else ""
-        advice = f"Put `{m.joint}`{other} in line: as described, it locks the machine or forces it out of shape."
+    if m.blamed:
+        text += " if " + ", or ".join(_out_of_line(x, m.length) for x in m.blamed[:3])
+        which = names([x.joint for x in m.blamed[:3]], "or")
+        advice = f"Put {which} in line: as described, the machine locks or is forced out of shape."
     else:
         opened = ", ".join(f"`{name}` by {value:.2g}" for name, value in m.opening)
         text += f"; along the motion that is meant they open only by a little ({opened})"
         advice = "No single joint explains it. Check dimensions that should be equal and axes that should be parallel."
     return Finding("warning", "nearly-redundant-rows", text + ".", advice, (m.joint,) if m.joint else m.rows)
+
+
+def _out_of_line(x: Blame, length: float) -> str:
+    turned = f"turned by {amount(x.angle, 'rad')}" if x.angle > 0.05 * x.shift / length else ""
+    moved = f"moved by {amount(x.shift, 'm')}" if x.shift > 0.05 * x.angle * length else ""
+    return f"`{x.joint}` were {' and '.join(part for part in (turned, moved) if part)}"
 
 
 # --- redundancy ------------------------------------------------------------------------------------------------------
@@ -185,7 +188,7 @@ def redundant(families: Sequence[Family], loop: tuple[str, ...], plans: list[tup
         parts.append(f"The loads this allows go through {names(others)} as well.")
     text = " ".join(parts)
     if plans:
-        ways = "; or ".join(" and ".join(x.text for x in plan) for plan in plans[:3])
+        ways = "; or ".join(", and ".join(x.text for x in plan) for plan in plans[:3])
         rest = d - sum(len(x.freed) for x in plans[0])
         but = f" but for {plural(rest, 'row')}" if rest else ""
         advice = f"To make it determinate{but}: {ways}. "

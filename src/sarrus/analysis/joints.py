@@ -87,7 +87,7 @@ class Bodies:
             x = poses[12 * k : 12 * k + 12, 0]
             pose[name] = (x[:9].reshape(3, 3, order="F"), x[9:])
         return Place(
-            self, state, pose, rows.reshape(s.layout.m, -1), inputs.reshape(s.layout.nu, -1), push[:, 0],
+            self, state, pose, rows.reshape(s.layout.m, len(push)), inputs.reshape(s.layout.nu, len(push)), push[:, 0],
             need, inertia, J, columns, rotors.ravel(),
         )  # fmt: skip
 

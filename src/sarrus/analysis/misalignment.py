@@ -30,9 +30,25 @@ WALK = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4)  # in radians, or lengths of the machine
 LARGEST = 0.1  # rad, or lengths of the machine: beyond this it is another machine, not a misaligned one
 EXPLAINED = 0.02  # part of the opening that may remain
 EXACTLY = 1e-3  # less than this is not worth explaining
-NOTHING = 1e-9  # singular values below this part of the largest are zero
+NOTHING = 1e-9  # singular values and openings below this are zero
+LEAST = 1e-6  # singular values below this are told from ordinary ones as if they were this
 ITERATIONS = 30
 SETTLED = 1e-13  # smallest step worth taking, in radians or lengths of the machine
+
+
+@dataclass(frozen=True)
+class Blame:
+    """A joint that explains a misfit if it alone is out of line.
+
+    Attributes:
+        joint: its name.
+        angle: by how much its axis is turned [rad].
+        shift: by how much its place is off [m].
+    """
+
+    joint: str
+    angle: float
+    shift: float
 
 
 @dataclass(frozen=True)
@@ -44,11 +60,8 @@ class Misfit:
         singular_value: the largest small one.
         next_value: the smallest ordinary one.
         posture: true if the value grows along the motion: the machine is near a singular position.
-        joint: the joint that is out of line; empty if no single joint explains it.
-        angle: by how much its axis is turned [rad].
-        shift: by how much its place is off [m].
-        length: of the machine, to compare the two [m].
-        alternatives: joints that would explain it as well.
+        blamed: joints that explain it, each alone; the one that has to move least comes first. Empty if none does.
+        length: of the machine, to compare angles and shifts [m].
         opening: largest residual of the rows along the walk, by row name, in the row's unit.
     """
 
@@ -56,12 +69,24 @@ class Misfit:
     singular_value: float
     next_value: float
     posture: bool
-    joint: str = ""
-    angle: float = 0.0
-    shift: float = 0.0
+    blamed: tuple[Blame, ...] = ()
     length: float = 1.0
-    alternatives: tuple[str, ...] = ()
     opening: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def joint(self) -> str:
+        """The joint that has to move least; empty if no single joint explains it."""
+        return self.blamed[0].joint if self.blamed else ""
+
+    @property
+    def angle(self) -> float:
+        """By how much its axis is turned [rad]."""
+        return self.blamed[0].angle if self.blamed else 0.0
+
+    @property
+    def shift(self) -> float:
+        """By how much its place is off [m]."""
+        return self.blamed[0].shift if self.blamed else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,15 +103,17 @@ class Step:
 def misalignment(
     system: System, guesses: Sequence[np.ndarray], t: float, flags: np.ndarray, bodies: Bodies | None
 ) -> Misfit | None:
-    """Look into the small singular values at the first of some positions, assembled or not, that has some.
+    """Look into the small singular values at some positions, assembled or not: the first at which they are explained.
 
     Lengths are counted in lengths of the machine here and masses do not matter: the question is one of geometry.
     """
+    first = None
     for q in guesses:
         found = _look(system, q, t, flags, bodies)
-        if found is not None:
+        if found is not None and found.joint:
             return found
-    return None
+        first = first or found
+    return first
 
 
 def _look(system: System, q: np.ndarray, t: float, flags: np.ndarray, bodies: Bodies | None) -> Misfit | None:
@@ -94,24 +121,22 @@ def _look(system: System, q: np.ndarray, t: float, flags: np.ndarray, bodies: Bo
     if not S.size:
         return None
     U, sigma, _ = np.linalg.svd(S)
-    real = sigma[sigma > NOTHING * sigma[0]]
-    small = real[real < SMALL]
-    usual = real[real >= SMALL]
+    small, usual = sigma[sigma < SMALL], sigma[sigma >= SMALL]
     if not small.size or not usual.size or usual[-1] < GAP * small[0]:
         return None
-    limit = float(np.sqrt(small[0] * usual[-1]))
+    limit = float(np.sqrt(max(small[0], LEAST) * usual[-1]))
     which = U[:, usual.size : usual.size + small.size]
     names = [row.name for row in system.layout.rows]
-    rows = tuple(names[i] for i in np.flatnonzero(np.any(np.abs(which) > 0.05, axis=1)))
+    rows = tuple(names[i] for i in np.flatnonzero(np.any(np.abs(which) > 0.05, axis=1)) if i in system.kept)
     found = Misfit(rows, float(small[0]), float(usual[-1]), True)
     walk = _walk(system, q, t, flags, limit, usual.size)
     if len(walk) < len(WALK):
-        return found
+        return found if small[0] > NOTHING else None
     phi = np.max(np.abs([step.phi for step in walk]), axis=0)
-    if phi.max() > LARGEST:
+    if not NOTHING < phi.max() < LARGEST:  # exactly redundant, or another machine
         return None
     residual = phi * _units(system)
-    opening = tuple((names[i], float(residual[i])) for i in np.argsort(-phi)[:3] if phi[i] > 1e-9)
+    opening = tuple((names[i], float(residual[i])) for i in np.argsort(-phi)[:3] if phi[i] > NOTHING)
     found = replace(found, posture=False, opening=opening)
     return found if bodies is None else _blame(system, bodies, walk, found)
 
@@ -189,11 +214,7 @@ def _blame(system: System, bodies: Bodies, walk: list[Step], found: Misfit) -> M
             shift, angle = (float(np.max(np.linalg.norm(x[:, k], axis=1))) for k in (0, 1))
             fits.append((max(shift, angle), name, angle, shift * length))
     fits = sorted(fit for fit in fits if fit[0] < LARGEST)
-    if not fits:
-        return found
-    size, name, angle, shift = fits[0]
-    others = tuple(fit[1] for fit in fits[1:] if fit[0] < 1.5 * size)
-    return replace(found, joint=name, angle=angle, shift=shift, length=length, alternatives=others)
+    return replace(found, blamed=tuple(Blame(*fit[1:]) for fit in fits), length=length)
 
 
 def _smallest(E: np.ndarray, target: np.ndarray) -> np.ndarray | None:

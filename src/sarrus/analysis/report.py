@@ -35,7 +35,12 @@ def summary(d: Diagnosis) -> Lines:
         lines.append(("joint reactions", _joints(d)))
     if d.actuation is not None:
         a = d.actuation
-        lines.append(("actuation", f"{a.text} ({len(a.inputs)} inputs drive {a.driven} of {a.mobility} motions)"))
+        lines.append(
+            (
+                "actuation",
+                f"{a.text} ({_count(len(a.inputs), 'input')}, {a.driven} of {_count(a.mobility, 'motion')} driven)",
+            )
+        )
         for name, task in a.tasks.items():
             told = "driven" if task.actuated else "not driven"
             lines.append((f"task {name}", f"{told}: {task.driven} of {task.movable} movable directions"))
@@ -44,6 +49,10 @@ def summary(d: Diagnosis) -> Lines:
     error = f"loop error {d.loop_error:.1e}"
     lines.append(("assembled", f"yes, {error}" if d.assembled else f"no, {error}"))
     return lines
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
 
 
 def _mobility(d: Diagnosis) -> str:
