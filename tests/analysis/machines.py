@@ -51,7 +51,7 @@ def spatial_four_bar(tilt: float = 0.0, joint: str = "D", both_sides: bool = Tru
     if cut == "D":
         mech.close("D", sr.revolute_on(rocker, end, axis_on_rocker), sr.revolute_on(mech.ground, foot, axis("D")))
     else:
-        mech.revolute("D", mech.ground, rocker, axis("D"), at=foot, child_at=end, initial=second + third)
+        mech.revolute("D", mech.ground, rocker, axis("D"), at=foot, child_at=end, child_rotation=there.T, initial=0.0)
     mech.motor("A")
     return mech
 
@@ -91,11 +91,11 @@ def bars_in_line(offset: float = 0.0):
     return truss({"left": ("S", "P"), "right": ("P", "T")}, nodes, ("S", "T"))
 
 
-def maximal(model: Model, q_pose: dict[str, tuple[np.ndarray, np.ndarray]]) -> sr.Mechanism:
+def maximal(model: Model, poses: dict[str, tuple[np.ndarray, np.ndarray]]) -> sr.Mechanism:
     """The same machine with every body free and every joint a closure: the reactions are the multipliers."""
     mech = sr.Mechanism(model.name + " in pieces", gravity=model.gravity)
     for body in model.bodies:
-        R, p = q_pose[body.name]
+        p, R = poses[body.name]
         inertia = numeric(body.inertia)
         part = mech.body(body.name, float(numeric(body.mass)), numeric(body.com), inertia + 1e-9 * np.eye(3))
         mech.free(f"free {body.name}", part, initial=(*p, *_quaternion(R)))
