@@ -98,7 +98,7 @@ def maximal(model: Model, poses: dict[str, tuple[np.ndarray, np.ndarray]]) -> sr
         p, R = poses[body.name]
         inertia = numeric(body.inertia)
         part = mech.body(body.name, float(numeric(body.mass)), numeric(body.com), inertia + 1e-9 * np.eye(3))
-        mech.free(f"free {body.name}", part, initial=(*p, *_quaternion(R)))
+        mech.free(f"free {body.name}", part, initial=(*p, *quaternion(R)))
     for joint in model.joints:
         assert joint.kind == "revolute"
         a = sr.revolute_on(joint.parent, numeric(joint.at), joint.rotation @ joint.axis)
@@ -107,7 +107,8 @@ def maximal(model: Model, poses: dict[str, tuple[np.ndarray, np.ndarray]]) -> sr
     return mech
 
 
-def _quaternion(R: np.ndarray) -> np.ndarray:
+def quaternion(R: np.ndarray) -> np.ndarray:
+    """The unit quaternion (w, x, y, z) of a rotation matrix."""
     from scipy.spatial.transform import Rotation
 
     x, y, z, w = Rotation.from_matrix(R).as_quat()
