@@ -19,6 +19,12 @@ SEVERITIES = ("problem", "warning", "note")
 PAGE = "diagnosing.html"
 
 
+def plural(count: int, word: str) -> str:
+    """A count with its noun."""
+    many = word.removesuffix("y") + "ies" if word.endswith("ty") else word + "s"
+    return f"{count} {word if count == 1 else many}"
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that is worth knowing.

@@ -12,7 +12,7 @@ import numpy as np
 
 from sarrus.analysis.actuation import Actuation
 from sarrus.analysis.dependence import Family
-from sarrus.analysis.diagnosis import Finding, JointVerdict
+from sarrus.analysis.diagnosis import Finding, JointVerdict, plural
 from sarrus.analysis.figures import Figures
 from sarrus.analysis.misalignment import Blame, Misfit
 from sarrus.analysis.mobility import Mobility
@@ -181,7 +181,8 @@ def redundant(families: Sequence[Family], loop: tuple[str, ...], plans: list[tup
     if single:
         one = len(single) == 1
         told = f"{names(single)} {'repeats' if one else 'repeat'} what "
-        told += f"{names(others)} already enforce in the same loop." if others else "is already enforced."
+        verb = "enforces" if len(others) == 1 else "enforce"
+        told += f"{names(others)} already {verb} in the same loop." if others else "is already enforced."
         parts.append(told)
     parts += [_family(family) for family in families if len(family.rows) > 1]
     if others and not single:
@@ -199,7 +200,7 @@ def redundant(families: Sequence[Family], loop: tuple[str, ...], plans: list[tup
         advice = f"Leave out {names(spare)} to make it determinate, if the parts allow it. "
     advice += (
         "Or keep it: the motion is right either way, but how the load is shared is open "
-        "(sr.reactions with compliances decides it)."
+        "(`sr.reactions` with compliances decides it)."
     )
     return Finding("warning", "redundant-constraints", text, advice, groups + others)
 
@@ -238,7 +239,7 @@ def indeterminate(
         parts.append(f"those of {names(sure)} are")
     advice = (
         "Do not read single values there. Use the part that is certain, or give compliances to "
-        'sr.reactions(..., metric="stiffness").'
+        '`sr.reactions(..., metric="stiffness")`.'
     )
     text += "; ".join(parts) + "."
     return Finding("warning", "forces-that-are-not-determined", text, advice, bad + open_joints)
@@ -275,10 +276,11 @@ def mobility(system: System, m: Mobility, rank: Rank, internal: int) -> list[Fin
             "If it should move, relax a constraint; if it should stand, this is right.", (),
         ))  # fmt: skip
     if m.dependent and m.grubler != m.instant:
+        told = f"{plural(m.dependent, 'row')} {'says' if m.dependent == 1 else 'say'} nothing new"
         found.append(Finding(
             "note", "grublers-count",
-            f"Grübler's count is {nv} velocities - {nv - m.grubler} rows = {m.grubler}; the mobility is {m.instant}, "
-            f"because {plural(m.dependent, 'row')} {'says' if m.dependent == 1 else 'say'} nothing new.",
+            f"Grübler's count is {plural(nv, 'velocity')} - {plural(nv - m.grubler, 'row')} = {m.grubler}; "
+            f"the mobility is {m.instant}, because {told}.",
             "The count takes all rows for independent; trust the rank.", (),
         ))  # fmt: skip
     return found
@@ -362,8 +364,3 @@ def numbers(system: System, rank: Rank, f: Figures, error: float) -> list[Findin
             "Rows that measure tiny arms or heavy parts; check units of lengths and masses.", (),
         ))  # fmt: skip
     return found
-
-
-def plural(count: int, word: str) -> str:
-    """A count with its noun."""
-    return f"{count} {word}" + ("" if count == 1 else "s")

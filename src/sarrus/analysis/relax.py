@@ -40,7 +40,7 @@ class Relaxation:
 
     Attributes:
         name: of the joint or closure.
-        kind: what to make of it.
+        kind: what to make of it; "nothing" to leave it out.
         axis: axis of the line, normal of the plane or second axis of the universal joint, in world axes at this
             state; None for kinds that keep theirs.
         freed: the directions let go, in the joint's frame: 0, 1, 2 forces, 3, 4, 5 moments.
@@ -56,6 +56,8 @@ class Relaxation:
     @property
     def text(self) -> str:
         """What to do, in words."""
+        if self.kind == "nothing":
+            return f"leave out `{self.name}`"
         words = {
             "point-on-line": " along ",
             "point-on-plane": " with normal ",
@@ -118,6 +120,8 @@ def _released(positions: Positions, done: Relaxation) -> Positions:
 def _targets(c: Connection, planar: bool):
     """Looser kinds, the axis of those that have a new one, and the directions let go."""
     held = HELD.get(c.kind, set())
+    if held and not c.in_tree:
+        yield "nothing", None, [k for k in sorted(held) if not planar or _in_plane(c, k)]
     if c.kind == "revolute" and not planar:
         for k in (3, 4):
             yield "universal", tuple(float(x) for x in c.axes[:, k - 3]), [k]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sarrus.analysis.diagnosis import Diagnosis
+from sarrus.analysis.diagnosis import Diagnosis, plural
 from sarrus.analysis.figures import Figures
 
 WIDTH = 100
@@ -21,7 +21,7 @@ def summary(d: Diagnosis) -> Lines:
     if not d.velocities:
         return []
     lines = [("mobility", _mobility(d))]
-    lines.append(("constraints", f"{d.rows} rows, {d.rank} independent{_evidence(d)}"))
+    lines.append(("constraints", f"{plural(d.rows, 'row')}, {d.rank} independent{_evidence(d)}"))
     if d.redundant:
         lines.append(("redundant", _redundant(d)))
     if d.misfit is not None and not d.misfit.posture:
@@ -38,7 +38,7 @@ def summary(d: Diagnosis) -> Lines:
         lines.append(
             (
                 "actuation",
-                f"{a.text} ({_count(len(a.inputs), 'input')}, {a.driven} of {_count(a.mobility, 'motion')} driven)",
+                f"{a.text} ({plural(len(a.inputs), 'input')}, {a.driven} of {plural(a.mobility, 'motion')} driven)",
             )
         )
         for name, task in a.tasks.items():
@@ -51,12 +51,8 @@ def summary(d: Diagnosis) -> Lines:
     return lines
 
 
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")
-
-
 def _mobility(d: Diagnosis) -> str:
-    text = f"{d.mobility} = {d.velocities} velocities - rank {d.rank}"
+    text = f"{d.mobility} = {plural(d.velocities, 'velocity')} - rank {d.rank}"
     m = d.mobilities
     if m is None:
         return text
