@@ -156,9 +156,8 @@ class _Examination:
             self.found.append(say.wrong_way_round(groups))
 
     def _misfit(self, assembled: bool):
-        start = np.array(self.system.layout.initial)
-        guesses = [self.state.q, start] if assembled else [start, self.state.q]
-        misfit = misalignment(self.system, guesses, float(self.state.t), self.flags, self.bodies)
+        s = self.state
+        misfit = misalignment(self.system, s.q, float(s.t), self.flags, self.bodies, assembled)
         if misfit is not None and not (misfit.posture and not assembled):
             self.found.append(say.misfit(misfit))
         return misfit

@@ -15,7 +15,6 @@ a singular position also has a small singular value, but one that grows along th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,8 +25,9 @@ from sarrus.dynamics.system import System
 
 SMALL = 0.03  # singular values (ordinary ones are near 1) below this are looked into
 GAP = 10.0  # if the next one is this much larger
+TINY = 0.003  # values below this part of the next one are reported even if no joint explains them
 WALK = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4)  # in radians, or lengths of the machine, both ways
-LARGEST = 0.1  # rad, or lengths of the machine: beyond this it is another machine, not a misaligned one
+LARGEST = 0.03  # rad, or lengths of the machine: beyond this it is another machine, not a misaligned one
 EXPLAINED = 0.02  # part of the opening that may remain
 EXACTLY = 1e-3  # less than this is not worth explaining
 NOTHING = 1e-9  # singular values and openings below this are zero
@@ -91,7 +91,7 @@ class Misfit:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One position of the walk: residual, dropped directions of the rows and directions of motion."""
+    """One position of the walk: residual, dropped directions of rows, directions of motion; rank -1 if not found."""
 
     state: State
     phi: np.ndarray
@@ -101,19 +101,24 @@ class Step:
 
 
 def misalignment(
-    system: System, guesses: Sequence[np.ndarray], t: float, flags: np.ndarray, bodies: Bodies | None
+    system: System, q: np.ndarray, t: float, flags: np.ndarray, bodies: Bodies | None, assembled: bool
 ) -> Misfit | None:
-    """Look into the small singular values at some positions, assembled or not: the first at which they are explained.
+    """Look into the small singular values at a position or, if they are not explained there, at the initial guess.
 
     Lengths are counted in lengths of the machine here and masses do not matter: the question is one of geometry.
     """
+    start = np.array(system.layout.initial)
     first = None
-    for q in guesses:
-        found = _look(system, q, t, flags, bodies)
-        if found is not None and found.joint:
+    for place in (q, start) if assembled else (start, q):
+        found = _look(system, place, t, flags, bodies)
+        if found is None and assembled and first is None:
+            return None  # a sound assembly: the initial guess may lead to one that is not meant
+        if found is not None and found.blamed:
             return found
         first = first or found
-    return first
+    if first is None or first.posture or first.singular_value < TINY * first.next_value:
+        return first
+    return None
 
 
 def _look(system: System, q: np.ndarray, t: float, flags: np.ndarray, bodies: Bodies | None) -> Misfit | None:
@@ -133,7 +138,7 @@ def _look(system: System, q: np.ndarray, t: float, flags: np.ndarray, bodies: Bo
     if len(walk) < len(WALK):
         return found if small[0] > NOTHING else None
     phi = np.max(np.abs([step.phi for step in walk]), axis=0)
-    if not NOTHING < phi.max() < LARGEST:  # exactly redundant, or another machine
+    if not NOTHING < phi.max() < 3 * LARGEST:  # exactly redundant, or another machine
         return None
     residual = phi * _units(system)
     opening = tuple((names[i], float(residual[i])) for i in np.argsort(-phi)[:3] if phi[i] > NOTHING)
@@ -186,7 +191,8 @@ def _settle(system: System, q: np.ndarray, t: float, flags: np.ndarray, limit: f
         step = -Vt[:rank].T @ (U[:, :rank].T @ phi / sigma[:rank])
         largest = float(np.max(np.abs(step)))
         if largest < SETTLED or k == ITERATIONS:
-            return Step(State(system.layout, q, t=t), phi, U[:, rank:], Vt[rank:].T, rank)
+            settled = largest < NOTHING
+            return Step(State(system.layout, q, t=t), phi, U[:, rank:], Vt[rank:].T, rank if settled else -1)
         q = system.retract(q, scales * step * min(1.0, 0.3 / largest))
         k += 1
 
