@@ -35,6 +35,10 @@ from sarrus.model.mechanism import Mechanism as Mechanism
 if TYPE_CHECKING:
     from sarrus.analysis.check import Check as Check
     from sarrus.analysis.check import check as check
+    from sarrus.analysis.diagnose import diagnose as diagnose
+    from sarrus.analysis.diagnosis import Diagnosis as Diagnosis
+    from sarrus.analysis.reactions import Reactions as Reactions
+    from sarrus.analysis.reactions import reactions as reactions
     from sarrus.dynamics.compile import compile as compile
     from sarrus.dynamics.state import State as State
     from sarrus.dynamics.system import System as System
@@ -51,6 +55,10 @@ __version__ = "0.1.0"
 _LAZY = {
     "Check": "sarrus.analysis.check",
     "check": "sarrus.analysis.check",
+    "Diagnosis": "sarrus.analysis.diagnosis",
+    "diagnose": "sarrus.analysis.diagnose",
+    "Reactions": "sarrus.analysis.reactions",
+    "reactions": "sarrus.analysis.reactions",
     "State": "sarrus.dynamics.state",
     "System": "sarrus.dynamics.system",
     "compile": "sarrus.dynamics.compile",

@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import sarrus
+from sarrus.analysis import command as diagnose_command
 from sarrus.cli import simulate
 from sarrus.cli.models import ABOUT, load_model
 from sarrus.errors import SarrusError
@@ -66,6 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     command("list", _list, "List the machines of the library.")
     check = command("check", _check, "Counts, mobility, rank, redundant rows and problems of a machine.")
     check.add_argument("model", help=ABOUT)
+    doctor = command("diagnose", _diagnose, "What is wrong, redundant, singular or indeterminate, and what to change.")
+    doctor.add_argument("model", help=ABOUT)
+    diagnose_command.add_arguments(doctor)
     run = command(
         "simulate", simulate.run, "Simulate a machine, check the motion and write it to files.", simulate.MORE
     )
@@ -94,6 +98,10 @@ def _check(options: argparse.Namespace) -> int:
     result = sarrus.check(load_model(options.model))
     print(json.dumps(result.to_dict(), indent=1) if options.json else result)
     return 1 if result.problems else 0
+
+
+def _diagnose(options: argparse.Namespace) -> int:
+    return diagnose_command.run(options, load_model)
 
 
 def _demo(options: argparse.Namespace) -> int:
