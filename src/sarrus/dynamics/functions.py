@@ -54,11 +54,40 @@ class Functions:
 
     def __call__(self, name: str, *inputs: Any) -> list[np.ndarray]:
         """Evaluate at one state; outputs are dense arrays, columns flattened."""
+        values = self._load(name).call([np.asarray(x, dtype=float) for x in inputs])
+        is_column = _COLUMNS.get(name, lambda index: True)
+        return [np.array(x.full()).ravel() if is_column(i) else np.array(x.full()) for i, x in enumerate(values)]
+
+    def many(self, name: str, count: int, *inputs: Any) -> list[np.ndarray]:
+        """Evaluate at many states in one call; inputs have one row for each state, or one for all.
+
+        Args:
+            name: of the function.
+            count: how many states.
+            inputs: vectors, or arrays of shape (count, size).
+
+        Returns:
+            Outputs as for a single state, stacked along a first axis.
+        """
+        function = self._load(name)
+        rows = [np.broadcast_to(np.atleast_1d(np.asarray(x, dtype=float)), (count, n)) for x, n in _sized(function, inputs)]
+        values = function.call([np.ascontiguousarray(x.T) for x in rows])
+        is_column = _COLUMNS.get(name, lambda index: True)
+        out = []
+        for i, value in enumerate(values):
+            height, width = function.size_out(i)
+            blocks = np.array(value.full()).reshape(height, count, width).transpose(1, 0, 2)
+            out.append(blocks.reshape(count, height * width) if is_column(i) else blocks)
+        return out
+
+    def _load(self, name: str) -> Any:
         if name not in self._loaded:
             import casadi as ca
 
             self._loaded[name] = ca.Function.deserialize(self.texts[name])
-        function = self._loaded[name]
-        values = function.call([np.asarray(x, dtype=float) for x in inputs])
-        is_column = _COLUMNS.get(name, lambda index: True)
-        return [np.array(x.full()).ravel() if is_column(i) else np.array(x.full()) for i, x in enumerate(values)]
+        return self._loaded[name]
+
+
+def _sized(function: Any, inputs: tuple[Any, ...]) -> list[tuple[Any, int]]:
+    """Each input with the length that the function wants."""
+    return [(x, function.size1_in(i)) for i, x in enumerate(inputs)]

@@ -1,0 +1,246 @@
+"""All ways in which a machine can be put together: Newton's method from many starts at once, duplicates merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sarrus.analysis.surface import Surface, make_surface
+from sarrus.dynamics.manifold import plain_map, retract
+from sarrus.dynamics.reference import sample_configurations
+from sarrus.dynamics.state import State
+from sarrus.dynamics.system import System
+from sarrus.errors import AssemblyError, StateError, UnknownNameError
+
+BATCH = 64  # starts solved together
+HITS = 3  # a list counts as complete when every assembly in it was found this often ...
+LEAST = 4  # ... after at least this many batches
+MOST = 40
+SAME = 1e-6  # places of bodies closer than this, in lengths of the machine and radians, are one
+ITERATIONS = 50
+RADIUS = 0.6  # longest step, in units of the scales
+
+
+def assembly_modes(
+    system: System,
+    positions: Mapping[str, float],
+    *,
+    t: float = 0.0,
+    active: Mapping[str, bool] | None = None,
+    limits: bool = True,
+    bodies: Sequence[str] = (),
+) -> list[State]:
+    """Every way in which a machine can be put together with some coordinates given.
+
+    Newton's method runs from many starts spread over all configurations, the same ones every time; results in which
+    every body is in the same place are merged. It stops when each assembly has been found several times
+    over, so that one more is unlikely. No method by starts can prove that nothing is missing.
+
+    Args:
+        system: the machine.
+        positions: as many coordinates as the machine has mobility, by name.
+        t: time [s], for moving constraints.
+        active: constraint name -> False to leave it out.
+        limits: leave out assemblies in which a joint is outside its limits.
+        bodies: names of bodies or frames; assemblies in which these are in the same place count once. All bodies if
+            empty: then a rod on a universal joint that can also be mounted half a turn about itself counts twice.
+
+    Returns:
+        States at rest, in ascending order of their coordinates; none if the positions cannot be reached.
+
+    Raises:
+        StateError: the coordinates given leave it free to move, so that assemblies are not counted but continuous.
+    """
+    for name in bodies:
+        if name not in system.layout.frames:
+            raise UnknownNameError("body or frame", name, system.layout.frames)
+    surface = replace(make_surface(system, positions, t, active), bodies=tuple(bodies))
+    found = find_modes(surface)
+    for q in found:
+        free = system.layout.nv - surface.rank(q)
+        if free and _moves(surface, q):
+            given = ", ".join(positions) or "nothing"
+            text = f"{system.name}: with {given} given it can still move in {free} way(s), so assemblies cannot be "
+            raise StateError(text + f"counted; give {free} more of: {', '.join(_others(system, surface))}")
+    if limits:
+        found = [q for q in found if within_limits(system, q, surface.period)]
+    return [State(system.layout, q, t=t) for q in found]
+
+
+def _others(system: System, surface: Surface) -> list[str]:
+    return [name for k, name in enumerate(system.layout.v_names) if k not in surface.held_v][:12]
+
+
+def _moves(surface: Surface, q: np.ndarray) -> bool:
+    """Whether there is a finite motion from q, and not just one of first order."""
+    tangents = surface.tangents(surface.look(q), surface.rank(q))
+    for direction in tangents.T:
+        step = 0.02 * direction / surface.size(direction)
+        spot = surface.onto(surface.move(q, step))
+        if spot is not None and surface.distance(spot.q, q) > 0.01:
+            return True
+    return False
+
+
+def find_modes(surface: Surface, most: int = MOST) -> list[np.ndarray]:
+    """Configurations on a surface that should consist of single points, in a fixed order.
+
+    Args:
+        surface: with enough coordinates held.
+        most: batches of starts, at most.
+    """
+    found, poses, hits = np.zeros((0, surface.system.layout.nq)), np.zeros((0, 0)), np.zeros(0, dtype=int)
+    for number in range(most):
+        reached = solve_many(surface, _starts(surface, number))
+        for q, pose in zip(reached, surface.poses(reached) if len(reached) else (), strict=True):
+            apart = np.max(np.abs(poses - pose), axis=1) if len(poses) else np.ones(0)
+            if np.any(apart < SAME):
+                hits[np.argmin(apart)] += 1
+                continue
+            found, hits = np.vstack([found, q]), np.append(hits, 1)
+            poses = np.vstack([poses.reshape(-1, len(pose)), pose])
+        if number + 1 >= LEAST and hits.min(initial=HITS) >= HITS:
+            break
+    return sorted(surface.wrapped(found), key=lambda q: tuple(np.round(q, 6)))
+
+
+def _starts(surface: Surface, number: int) -> np.ndarray:
+    """A batch of configurations over the whole range, in the first one also those near the initial guess."""
+    layout = surface.system.layout
+    out = sample_configurations(layout, BATCH, seed=1000 + number)
+    if number == 0:
+        rng = np.random.default_rng(1)
+        size = np.linspace(0.0, 1.0, BATCH // 4)[:, None]
+        near = size * surface.scales * rng.uniform(-1, 1, (len(size), layout.nv))
+        out[: len(size)] = retract(layout, np.array(layout.initial), near)
+    out[:, list(surface.held_q)] = surface.values
+    return out
+
+
+def solve_many(surface: Surface, starts: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
+    """Newton's method from many configurations at once.
+
+    Args:
+        surface: where to get to.
+        starts: positions, one row for each.
+        values: what the held coordinates are to be, one row for each start; those of the surface if None.
+
+    Returns:
+        The configurations that were reached, (count, nq). With `values` there is one row for each start, and those
+        that did not get there are not-a-number.
+    """
+    q = np.array(starts, dtype=float)
+    goal = np.broadcast_to(surface.values if values is None else values, (len(q), len(surface.held_q)))
+    done = np.full(q.shape, np.nan)
+    index, radius = np.arange(len(q)), np.full(len(q), RADIUS)
+    step, merit = _steps(surface, q, goal) if len(q) else (np.zeros((0, 0)), np.zeros(0))
+    for iteration in range(ITERATIONS):
+        size = surface.size(step)
+        ready = size < 1e-12
+        done[index[ready]] = q[ready]
+        keep = ~ready & np.isfinite(merit) & (radius > 1e-4)
+        if iteration >= 20:
+            keep &= size < 0.5  # those that wander for so long seldom arrive
+        index, q, goal, step, merit = index[keep], q[keep], goal[keep], step[keep], merit[keep]
+        radius, size = radius[keep], size[keep]
+        if not len(index):
+            break
+        trial = retract(surface.system.layout, q, step * np.minimum(1.0, radius / size)[:, None])
+        next_step, next_merit = _steps(surface, trial, goal)
+        settled = (size < 1e-9) & ~(surface.size(next_step) < size)  # rounding is all that is left
+        done[index[settled]] = q[settled]
+        better = next_merit < merit
+        radius = np.where(better, np.minimum(2 * radius, RADIUS), radius / 4)
+        radius[settled] = 0.0
+        close = better | (size < 1e-6)
+        q[close], step[close], merit[close] = trial[close], next_step[close], next_merit[close]
+    good = np.isfinite(done).all(axis=1)
+    good[good] = [_assembled(surface, x) for x in done[good]]
+    done[~good] = np.nan
+    return done if values is not None else done[good]
+
+
+def _steps(surface: Surface, q: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Damped Newton steps for many configurations, and their squared residuals (infinite where there are none)."""
+    system, nv = surface.system, surface.system.layout.nv
+    kept, holonomic, factor = surface.row_index
+    place, speed, unit = surface.held_index
+    with np.errstate(all="ignore"):
+        phi, A, _, _, M = system.functions.many("position", len(q), surface.t, q, system.p)
+    finite = np.isfinite(phi).all(axis=1) & np.isfinite(A).all(axis=(1, 2)) & np.isfinite(M).all(axis=(1, 2))
+    A, phi = np.where(finite[:, None, None], A, 0.0), np.where(finite[:, None], phi, 0.0)
+    M = np.where(finite[:, None, None], M, np.eye(nv))
+    try:
+        back = np.linalg.inv(np.linalg.cholesky(M)).transpose(0, 2, 1)
+    except np.linalg.LinAlgError:  # at some of them M is not positive definite
+        finite &= np.linalg.eigvalsh(M)[:, 0] > 0
+        M = np.where(finite[:, None, None], M, np.eye(nv))
+        back = np.linalg.inv(np.linalg.cholesky(M)).transpose(0, 2, 1)
+    on = kept[holonomic]
+    held = np.broadcast_to(unit[:, None] * back[:, speed], (len(q), len(speed), nv))
+    rows = np.concatenate([factor[holonomic, None] * (A[:, on] @ back), held], axis=1)
+    residual = np.concatenate([factor[holonomic] * phi[:, on], unit * (q[:, place] - goal)], axis=1)
+    merit = np.where(finite, np.sum(residual**2, axis=1), np.inf)
+    if not rows.shape[1]:
+        return np.zeros((len(q), nv)), merit
+    U, sigma, Vt = np.linalg.svd(rows, full_matrices=False)
+    relative = np.max(np.abs(residual) / np.linalg.norm(rows, axis=2).clip(1e-9), axis=1)
+    damping = (np.minimum(1e-2, relative) * sigma[:, 0])[:, None]
+    inverse = np.where(sigma > system.tolerance, sigma / np.maximum(sigma**2 + damping**2, 1e-300), 0.0)
+    scaled = inverse * np.einsum("nij,ni->nj", U, residual)
+    return -np.einsum("nij,nj->ni", back, np.einsum("nji,nj->ni", Vt, scaled)), merit
+
+
+def _assembled(surface: Surface, q: np.ndarray) -> bool:
+    """Whether all closures really hold (a dependent row may not), and axes point the right way."""
+    system, layout = surface.system, surface.system.layout
+    phi = system.functions("position", surface.t, q, system.p)[0] * surface.flags
+    units = np.array([layout.length if row.unit == "m" else 1.0 for row in layout.rows])
+    on = np.array([row.holonomic for row in layout.rows], dtype=bool)
+    if np.any(np.abs(phi[on]) > 1e-9 * units[on]):
+        return False
+    guards = system.functions("guards", surface.t, q, system.p)[0]
+    return all(g > 0 or surface.flags[row] == 0 for g, row in zip(guards, system.guard_rows, strict=True))
+
+
+def limits_of(system: System) -> list[tuple[int, int, str, float, float]]:
+    """Position index, velocity index, name and limits of each coordinate that has any."""
+    layout, out = system.layout, []
+    to_v = dict(zip(*(x.tolist() for x in plain_map(layout)), strict=True))
+    for name, (low, high) in layout.limits.items():
+        index = layout.find(name).start
+        out.append((index, to_v[index], name, float(low), float(high)))
+    return out
+
+
+def excess(limit: tuple[int, int, str, float, float], q: np.ndarray, period: np.ndarray) -> Any:
+    """How far a coordinate is beyond its limits (negative inside), whole turns left out."""
+    index, k, _, low, high = limit
+    offset = q[..., index] - (low + high) / 2
+    if period[k]:
+        offset = offset - 2 * np.pi * np.round(offset / (2 * np.pi))
+    return np.abs(offset) - (high - low) / 2
+
+
+def within_limits(system: System, q: np.ndarray, period: np.ndarray) -> bool:
+    """Whether every joint is inside its limits."""
+    return all(excess(limit, q, period) <= 1e-9 for limit in limits_of(system))
+
+
+def starting_place(surface: Surface) -> np.ndarray:
+    """Some configuration on a surface that may have any dimension.
+
+    Raises:
+        AssemblyError: none was found.
+    """
+    for number in range(6):
+        found = solve_many(surface, _starts(surface, number))
+        if len(found):
+            return found[0]
+    held = ", ".join(f"{surface.system.layout.q_names[i]} = {x:.6g}" for i, x in
+                     zip(surface.held_q, surface.values, strict=True))  # fmt: skip
+    text = f"{surface.system.name}: it cannot be put together" + (f" with {held}" if held else "")
+    raise AssemblyError(text + "; see system.assemble for the constraint that fails", {}, np.array([]))
