@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,55 @@ BATCH = 64  # starts solved together
 HITS = 3  # a list counts as complete when every assembly in it was found this often ...
 LEAST = 4  # ... after at least this many batches
 MOST = 40
+LOOSE = 8  # examples kept of configurations that do not stand alone
 SAME = 1e-6  # places of bodies closer than this, in lengths of the machine and radians, are one
 ITERATIONS = 50
 RADIUS = 0.6  # longest step, in units of the scales
+
+
+@dataclass(frozen=True, eq=False)
+class AssemblyModes(Sequence[State]):
+    """The outcome of `assembly_modes`: a sequence of states that says how it was found.
+
+    Attributes:
+        states: one for each assembly, in ascending order of their coordinates.
+        hits: how often each was found.
+        starts: from how many starts.
+        loose: states from which it can still move although the coordinates are held; these are not counted.
+        outside: assemblies left out because a joint is outside its limits.
+    """
+
+    states: tuple[State, ...]
+    hits: tuple[int, ...]
+    starts: int
+    loose: tuple[State, ...] = ()
+    outside: int = 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether each was found several times over, so that one more is unlikely."""
+        return min(self.hits, default=HITS) >= HITS
+
+    def __len__(self) -> int:
+        """How many assemblies there are."""
+        return len(self.states)
+
+    def __getitem__(self, index: Any) -> Any:
+        """One of the states, or several."""
+        return self.states[index]
+
+    def __str__(self) -> str:
+        """Counts, then the coordinates of each."""
+        lines = [f"{len(self)} assembl{'y' if len(self) == 1 else 'ies'}, from {self.starts} starts"]
+        lines[0] += "" if self.settled else "; some were found only once or twice, so there may be more"
+        for state, hits in zip(self.states, self.hits, strict=True):
+            q = ", ".join(f"{n}={x:.6g}" for n, x in zip(state.layout.q_names, state.q, strict=True))
+            lines.append(f"  {q}  (found {hits} times)")
+        if self.loose:
+            lines.append("  and a continuum of others, from which it can still move")
+        if self.outside:
+            lines.append(f"  {self.outside} more with a joint outside its limits")
+        return "\n".join(lines)
 
 
 def assembly_modes(
@@ -32,12 +78,12 @@ def assembly_modes(
     active: Mapping[str, bool] | None = None,
     limits: bool = True,
     bodies: Sequence[str] = (),
-) -> list[State]:
+) -> AssemblyModes:
     """Every way in which a machine can be put together with some coordinates given.
 
     Newton's method runs from many starts spread over all configurations, the same ones every time; results in which
-    every body is in the same place are merged. It stops when each assembly has been found several times
-    over, so that one more is unlikely. No method by starts can prove that nothing is missing.
+    every body is in the same place are merged. It stops when each assembly has been found several times over, so that
+    one more is unlikely. No method by starts can prove that nothing is missing.
 
     Args:
         system: the machine.
@@ -49,7 +95,7 @@ def assembly_modes(
             empty: then a rod on a universal joint that can also be mounted half a turn about itself counts twice.
 
     Returns:
-        States at rest, in ascending order of their coordinates; none if the positions cannot be reached.
+        States at rest; none if the positions cannot be reached.
 
     Raises:
         StateError: the coordinates given leave it free to move, so that assemblies are not counted but continuous.
@@ -59,15 +105,18 @@ def assembly_modes(
             raise UnknownNameError("body or frame", name, system.layout.frames)
     surface = replace(make_surface(system, positions, t, active), bodies=tuple(bodies))
     found = find_modes(surface)
-    for q in found:
+    if found.loose and not found.places:
+        q = found.loose[0]
+        given = ", ".join(positions) or "nothing"
         free = system.layout.nv - surface.rank(q)
-        if free and _moves(surface, q):
-            given = ", ".join(positions) or "nothing"
-            text = f"{system.name}: with {given} given it can still move in {free} way(s), so assemblies cannot be "
-            raise StateError(text + f"counted; give {free} more of: {', '.join(_others(system, surface))}")
-    if limits:
-        found = [q for q in found if within_limits(system, q, surface.period)]
-    return [State(system.layout, q, t=t) for q in found]
+        text = f"{system.name}: with {given} given it can still move in {free} way(s), so assemblies cannot be "
+        raise StateError(text + f"counted; give {free} more of: {', '.join(_others(system, surface))}")
+    inside = [not limits or within_limits(system, q, surface.period) for q in found.places]
+    kept = [k for k, fine in enumerate(inside) if fine]
+    return AssemblyModes(
+        tuple(State(system.layout, found.places[k], t=t) for k in kept), tuple(found.hits[k] for k in kept),
+        found.starts, tuple(State(system.layout, q, t=t) for q in found.loose), len(inside) - len(kept),
+    )  # fmt: skip
 
 
 def _others(system: System, surface: Surface) -> list[str]:
@@ -85,7 +134,17 @@ def _moves(surface: Surface, q: np.ndarray) -> bool:
     return False
 
 
-def find_modes(surface: Surface, most: int = MOST) -> list[np.ndarray]:
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Configurations found from many starts: `places` that stand alone, and some `loose` ones that can move on."""
+
+    places: list[np.ndarray]
+    hits: list[int]
+    loose: list[np.ndarray]
+    starts: int
+
+
+def find_modes(surface: Surface, most: int = MOST) -> Found:
     """Configurations on a surface that should consist of single points, in a fixed order.
 
     Args:
@@ -93,18 +152,24 @@ def find_modes(surface: Surface, most: int = MOST) -> list[np.ndarray]:
         most: batches of starts, at most.
     """
     found, poses, hits = np.zeros((0, surface.system.layout.nq)), np.zeros((0, 0)), np.zeros(0, dtype=int)
-    for number in range(most):
-        reached = solve_many(surface, _starts(surface, number))
+    loose: list[np.ndarray] = []
+    number = 0
+    for number in range(1, most + 1):
+        reached = solve_many(surface, _starts(surface, number - 1))
         for q, pose in zip(reached, surface.poses(reached) if len(reached) else (), strict=True):
             apart = np.max(np.abs(poses - pose), axis=1) if len(poses) else np.ones(0)
             if np.any(apart < SAME):
                 hits[np.argmin(apart)] += 1
-                continue
-            found, hits = np.vstack([found, q]), np.append(hits, 1)
-            poses = np.vstack([poses.reshape(-1, len(pose)), pose])
-        if number + 1 >= LEAST and hits.min(initial=HITS) >= HITS:
+            elif surface.rank(q) < surface.system.layout.nv and _moves(surface, q):
+                loose += [surface.wrapped(q)] if len(loose) < LOOSE else []
+            else:
+                found, hits = np.vstack([found, q]), np.append(hits, 1)
+                poses = np.vstack([poses.reshape(-1, len(pose)), pose])
+        if number >= LEAST and hits.min(initial=HITS) >= HITS:
             break
-    return sorted(surface.wrapped(found), key=lambda q: tuple(np.round(q, 6)))
+    places = surface.wrapped(found)
+    order = sorted(range(len(places)), key=lambda k: tuple(np.round(places[k], 6)))
+    return Found([places[k] for k in order], [int(hits[k]) for k in order], loose, number * BATCH)
 
 
 def _starts(surface: Surface, number: int) -> np.ndarray:
@@ -231,11 +296,19 @@ def within_limits(system: System, q: np.ndarray, period: np.ndarray) -> bool:
 
 
 def starting_place(surface: Surface) -> np.ndarray:
-    """Some configuration on a surface that may have any dimension.
+    """Some configuration on a surface that may have any dimension: the nearest to the machine's initial guess.
 
     Raises:
         AssemblyError: none was found.
     """
+    names = [surface.system.layout.q_names[i] for i in surface.held_q]
+    rows = surface.system.layout.rows
+    off = {row.group: False for row, flag in zip(rows, surface.flags, strict=True) if flag == 0}
+    try:
+        positions = dict(zip(names, surface.values.tolist(), strict=True))
+        return surface.system.assemble(positions, t=surface.t, active=off).q.copy()
+    except AssemblyError:
+        pass
     for number in range(6):
         found = solve_many(surface, _starts(surface, number))
         if len(found):

@@ -246,30 +246,37 @@ def branch_directions(surface: Surface, q: np.ndarray, rank: int) -> list[np.nda
     if len(Vt) - rank != 2 or not len(spot.rows):
         return None
     one, two = (spot.back @ x for x in Vt[rank:])
-    _, holonomic, factor = surface.row_index
-    kept = surface.row_index[0][holonomic]
-    system, state = surface.system, np.zeros(surface.system.layout.nv)
+    kept, holonomic, factor = surface.row_index
+    kept, factor = kept[holonomic], factor[holonomic]
+    system, still = surface.system, np.zeros(surface.system.layout.nv)
 
     def bent(v: np.ndarray) -> np.ndarray:
         gamma = system.functions("terms", surface.t, q, v, system.p)[3]
-        return U[: len(kept), rank:].T @ (factor[holonomic] * gamma[kept])
+        return U[: len(kept), rank:].T @ (factor * gamma[kept])
 
-    rest = bent(state)
+    rest = bent(still)
     a, c = bent(one) - rest, bent(two) - rest
     b = (bent(one + two) - rest - a - c) / 2
-    sides, sizes, _ = np.linalg.svd(np.stack([a, b, c], axis=1), full_matrices=False)
-    typical = np.linalg.norm(one) * np.linalg.norm(two) + 1e-300
-    if not len(sizes) or sizes[0] < 1e-7 * typical * np.abs(spot.back).max() or np.sum(sizes > 1e-6 * sizes[0]) > 1:
+    _, sizes, forms = np.linalg.svd(np.stack([a, b, c], axis=1), full_matrices=False)
+    typical = np.linalg.norm(one) * np.linalg.norm(two) * np.abs(spot.back).max()
+    if not len(sizes) or sizes[0] < 1e-7 * typical:
         return None
-    a, b, c = (float(sides[:, 0] @ x) for x in (a, b, c))
+    first, *others = forms[sizes > 1e-6 * sizes[0]]
+    roots = _roots(*first)
+    if roots is None:
+        return None
+    return [x * one + y * two for x, y in roots if all(abs(f @ (x * x, 2 * x * y, y * y)) < 1e-6 for f in others)]
+
+
+def _roots(a: float, b: float, c: float) -> list[tuple[float, float]] | None:
+    """Directions (x, y) of length 1 with a x² + 2 b x y + c y² = 0; None if they almost coincide."""
     inside = b * b - a * c
     if abs(inside) < 1e-9 * (b * b + abs(a * c)):
         return None
     if inside < 0:
         return []
-    # a x² + 2 b x y + c y² = 0, solved without dividing by what may vanish
-    big = -(b + np.copysign(np.sqrt(inside), b))
-    return [big * one + a * two, c * one + big * two]
+    big = -(b + np.copysign(np.sqrt(inside), b))  # nothing is divided by what may vanish
+    return [(x / np.hypot(x, y), y / np.hypot(x, y)) for x, y in ((big, a), (c, big))]
 
 
 def _goes_on(surface: Surface, roles: Roles, q: np.ndarray, motions: np.ndarray) -> bool | None:

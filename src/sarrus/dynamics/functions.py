@@ -70,7 +70,9 @@ class Functions:
             Outputs as for a single state, stacked along a first axis.
         """
         function = self._load(name)
-        rows = [np.broadcast_to(np.atleast_1d(np.asarray(x, dtype=float)), (count, n)) for x, n in _sized(function, inputs)]
+        rows = [
+            np.broadcast_to(np.atleast_1d(np.asarray(x, dtype=float)), (count, n)) for x, n in _sized(function, inputs)
+        ]
         values = function.call([np.ascontiguousarray(x.T) for x in rows])
         is_column = _COLUMNS.get(name, lambda index: True)
         out = []
