@@ -222,10 +222,10 @@ def solve_many(surface: Surface, starts: np.ndarray, values: np.ndarray | None =
         radius[settled] = 0.0
         close = better | (size < 1e-6)
         q[close], step[close], merit[close] = trial[close], next_step[close], next_merit[close]
-    good = np.isfinite(done).all(axis=1)
-    good[good] = [_assembled(surface, x) for x in done[good]]
-    done[~good] = np.nan
-    return done if values is not None else done[good]
+    arrived = np.flatnonzero(np.isfinite(done).all(axis=1))
+    if len(arrived):
+        done[arrived[~_assembled(surface, done[arrived])]] = np.nan
+    return done if values is not None else done[np.isfinite(done).all(axis=1)]
 
 
 def _steps(surface: Surface, q: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -235,7 +235,7 @@ def _steps(surface: Surface, q: np.ndarray, goal: np.ndarray) -> tuple[np.ndarra
     place, speed, unit = surface.held_index
     with np.errstate(all="ignore"):
         phi, A, _, _, M = system.functions.many("position", len(q), surface.t, q, system.p)
-    finite = np.isfinite(phi).all(axis=1) & np.isfinite(A).all(axis=(1, 2)) & np.isfinite(M).all(axis=(1, 2))
+    finite = np.array([np.isfinite(x.reshape(len(q), -1)).all(axis=1) for x in (phi, A, M)]).all(axis=0)
     A, phi = np.where(finite[:, None, None], A, 0.0), np.where(finite[:, None], phi, 0.0)
     M = np.where(finite[:, None, None], M, np.eye(nv))
     try:
@@ -259,16 +259,18 @@ def _steps(surface: Surface, q: np.ndarray, goal: np.ndarray) -> tuple[np.ndarra
     return -np.einsum("nij,nj->ni", back, np.einsum("nji,nj->ni", Vt, scaled)), merit
 
 
-def _assembled(surface: Surface, q: np.ndarray) -> bool:
-    """Whether all closures really hold (a dependent row may not), and axes point the right way."""
-    system, layout = surface.system, surface.system.layout
-    phi = system.functions("position", surface.t, q, system.p)[0] * surface.flags
+def _assembled(surface: Surface, q: np.ndarray) -> np.ndarray:
+    """Where all closures really hold (a dependent row may not), and axes point the right way."""
+    system, layout, t = surface.system, surface.system.layout, surface.t
+    on = np.array([row.holonomic for row in layout.rows], dtype=float) * surface.flags
     units = np.array([layout.length if row.unit == "m" else 1.0 for row in layout.rows])
-    on = np.array([row.holonomic for row in layout.rows], dtype=bool)
-    if np.any(np.abs(phi[on]) > 1e-9 * units[on]):
-        return False
-    guards = system.functions("guards", surface.t, q, system.p)[0]
-    return all(g > 0 or surface.flags[row] == 0 for g, row in zip(guards, system.guard_rows, strict=True))
+    phi = system.functions.many("position", len(q), t, q, system.p)[0]
+    fine = np.all(np.abs(phi) * on <= 1e-9 * units, axis=1)
+    if system.guard_rows:
+        free = surface.flags[list(system.guard_rows)] == 0
+        guards = np.array([system.functions("guards", t, x, system.p)[0] for x in q])
+        fine &= np.all((guards > 0) | free, axis=1)
+    return fine
 
 
 def limits_of(system: System) -> list[tuple[int, int, str, float, float]]:

@@ -51,7 +51,35 @@ def edge_rows(surface: Surface, *where: int) -> Rows:
     return lambda spot: np.concatenate([spot.rows, spot.back[index] / surface.units[index, None]])
 
 
-def landmarks(line: Line, path: Path, watched: dict[str, Rows], limits: bool = False) -> list[Landmark]:
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """A matrix at the samples of a curve.
+
+    Attributes:
+        rows: the matrix at a spot.
+        found: at each sample its rows, singular values and left singular vectors.
+    """
+
+    rows: Rows
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+    def level(self, rank: int) -> np.ndarray:
+        """A singular value along the curve, counted from 1."""
+        return np.array([sigma[rank - 1] for _, sigma, _ in self.found])
+
+    @property
+    def rank(self) -> int:
+        """The largest rank on the curve, by singular values well above zero."""
+        return max((int(np.sum(sigma > 10 * ZERO)) for _, sigma, _ in self.found), default=0)
+
+
+def survey(path: Path, rows: Rows) -> Survey:
+    """A matrix at all samples of a curve."""
+    table = [rows(sample.spot) for sample in path.samples]
+    return Survey(rows, [(x, *evidence(x)[:2]) for x in table])
+
+
+def landmarks(line: Line, path: Path, watched: dict[str, Survey], limits: bool = False) -> list[Landmark]:
     """Everything that happens on a curve.
 
     Args:
@@ -63,8 +91,8 @@ def landmarks(line: Line, path: Path, watched: dict[str, Rows], limits: bool = F
     surface, found = line.surface, []
     stops = limits_of(surface.system) if limits else []
     for k, (a, b) in enumerate(path.pairs(surface)):
-        for what, rows in watched.items():
-            sample = _zero(line, a, b, rows)
+        for what, surveyed in watched.items():
+            sample = _zero(line, a, b, surveyed, k)
             if sample is not None:
                 found.append(Landmark(what, sample.spot, k, sample.ahead))
         if line.rank:
@@ -84,14 +112,13 @@ def _over(surface: Surface, stop: tuple[int, int, str, float, float]) -> Value:
     return lambda spot: float(excess(stop, spot.q, surface.period))
 
 
-def _zero(line: Line, a: Sample, b: Sample, rows: Rows) -> Sample | None:
+def _zero(line: Line, a: Sample, b: Sample, watched: Survey, k: int) -> Sample | None:
     """Where between two samples a matrix with as many independent rows as columns is singular."""
-    here = rows(a.spot)
-    sigma, U, _ = evidence(here)
+    (here, sigma, U), (there, _, _) = watched.found[k], watched.found[(k + 1) % len(watched.found)]
     if len(here) < len(sigma) or sigma[-1] < ZERO:
         return None
-    frame = U[:, : len(sigma)]
-    if signed(here, frame) * signed(rows(b.spot), frame) >= 0:
+    rows, frame = watched.rows, U[:, : len(sigma)]
+    if np.linalg.slogdet(frame.T @ here)[0] * np.linalg.slogdet(frame.T @ there)[0] >= 0:
         return None
     sample = between(line, a, b, lambda spot: signed(rows(spot), frame))
     # rows that depend on each other may have turned so far that the combinations themselves became dependent
@@ -153,21 +180,21 @@ def _dependence(spot: Spot, rows: Rows, frame: np.ndarray, y: np.ndarray) -> np.
     return np.concatenate([spot.residual, rows(spot).T @ (frame @ y), [y @ y - 1.0]])
 
 
-def dips(line: Line, path: Path, rows: Rows, rank: int, known: Sequence[Landmark]) -> list[tuple[int, Spot, float]]:
+def dips(line: Line, path: Path, watched: Survey, known: Sequence[Landmark]) -> list[tuple[int, Spot, float]]:
     """Dips of a singular value along a curve: the pair of samples, the lowest place and the value there.
 
     Args:
         line: what makes the curve.
         path: the curve.
-        rows: the matrix.
-        rank: which singular value, from 1.
+        watched: the matrix; of its singular values the last that is not zero throughout.
         known: landmarks; dips beside them are left out.
     """
     from scipy.optimize import minimize_scalar
 
+    rank, rows = watched.rank, watched.rows
     if rank == 0 or len(path.samples) < 4:
         return []
-    level = np.array([evidence(rows(sample.spot))[0][rank - 1] for sample in path.samples])
+    level = watched.level(rank)
     pairs, near = list(path.pairs(line.surface)), {mark.pair for mark in known}
     found = []
     for k in range(len(level)):

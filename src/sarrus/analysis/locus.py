@@ -13,6 +13,7 @@ import numpy as np
 
 from sarrus.analysis.roles import Roles, evidence, signed
 from sarrus.analysis.surface import Spot, Surface
+from sarrus.analysis.tracing import Sample
 
 STEP = 1e-5  # of central differences, in units of the scales
 
@@ -112,6 +113,10 @@ class Locus:
         """The velocity along which the determinant stays zero; None where it does so along two."""
         slope, tangents = self._slope(spot)
         return tangents @ np.array([-slope[1], slope[0]]) if slope @ slope > 1e-10 else None
+
+    def flips(self, here: Sample, new: Sample) -> bool:
+        """Never told: curves of singular positions may cross."""
+        return False
 
     def _slope(self, spot: Spot) -> tuple[np.ndarray, np.ndarray]:
         """Rates of the matrix's value along two velocities on the surface, and these."""

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from sarrus.analysis.landmarks import landmarks, rank_rows, settle
+from sarrus.analysis.landmarks import landmarks, rank_rows, settle, survey
 from sarrus.analysis.locus import Locus, edge_square, kind_square
 from sarrus.analysis.map_job import Job, make_point, watched_rows
 from sarrus.analysis.map_record import EDGE, Branch, SingularCurve, SingularPoint
 from sarrus.analysis.roles import evidence
 from sarrus.analysis.singularities import ordinary_ranks
 from sarrus.analysis.surface import Spot
-from sarrus.analysis.sweep import Slice, across, counts, sweep
+from sarrus.analysis.sweep import Slice, Trace, across, bridge, counts, name_branches, sweep
 from sarrus.analysis.tracing import Path, follow, lies_on, sample_on
 from sarrus.dynamics.state import State
 
@@ -33,10 +33,20 @@ def over_two(job: Job, near: np.ndarray | None) -> tuple[Any, ...]:
     squares[EDGE] = edge_square(job.surface, (first.where[1], second.where[1]), places)
     loci = {k: Locus(job.surface, job.rank, m, 0.01 * job.tolerance) for k, m in squares.items() if m is not None}
     seeds, low = _seeds(job, [*pieces, *other], loci)
-    curves, singles = _follow_all(job, loci, seeds)
-    points = [*singles, *_constraint_points(job, low, places)]
+    paths, singles = _follow_all(job, loci, seeds)
+    _bridge_still(job, pieces, paths)
+    name_branches([*pieces, *other])
+    curves = _curves(job, loci, paths)
+    points = [make_point(job, q, edge, (trace.branch,)) for q, edge, trace in singles]
+    points += [make_point(job, q, False, (trace.branch,)) for q, trace in _constraint_places(job, low, places)]
     untraced = tuple(k for k, matrix in squares.items() if matrix is None and k != EDGE)
-    return _branches(job, pieces), _distinct(job, points), curves, counts(pieces), untraced
+    return (
+        _branches(job, pieces),
+        _distinct(job, [point for point in points if point is not None]),
+        curves,
+        counts(pieces),
+        untraced,
+    )
 
 
 def _places(pieces: list[Slice], most: int = 12) -> list[np.ndarray]:
@@ -45,33 +55,27 @@ def _places(pieces: list[Slice], most: int = 12) -> list[np.ndarray]:
     return [q[int(k)] for k in np.linspace(0, len(q) - 1, min(most, len(q)))] if q else []
 
 
-Seed = tuple[str, Spot, int]  # kind, where, branch
+Seed = tuple[str, Spot, Trace]  # kind, where, on which curve
 
 
-def _seeds(job: Job, pieces: list[Slice], loci: dict[str, Locus]) -> tuple[list[Seed], list[tuple[Spot, int]]]:
+def _seeds(job: Job, pieces: list[Slice], loci: dict[str, Locus]) -> tuple[list[Seed], list[tuple[Spot, Trace]]]:
     """Places to start curves from, and dips of the constraints' own singular value."""
     watched = {kind: rows for kind, rows in watched_rows(job).items() if kind in loci}
     seeds: list[Seed] = []
     dipping: list[Seed] = []
-    low: list[tuple[Spot, int]] = []
+    low: list[tuple[Spot, Trace]] = []
+    nv = job.surface.system.layout.nv
     own = rank_rows(job.surface, job.roles, "constraint")
-    for piece, trace in ((piece, trace) for piece in pieces for trace in piece.traces):
-        marks = landmarks(piece.line, trace.path, watched)
-        seeds += [(m.what, m.spot, trace.branch) for m in marks if m.what in loci]
-        for kind, locus in loci.items():
+    for one, trace in [(x, trace) for x in pieces for trace in x.traces]:
+        surveys = {kind: survey(trace.path, rows) for kind, rows in watched.items()}
+        marks = landmarks(one.line, trace.path, surveys)
+        seeds += [(m.what, m.spot, trace) for m in marks if m.what in loci]
+        for kind, surveyed in surveys.items():
             near = {m.pair for m in marks if m.what == kind}
-            level = [abs(locus.matrix.value(sample.spot)) for sample in trace.path.samples]
-            dipping += [(kind, spot, trace.branch) for spot in _dips(trace.path, np.array(level), near)]
-        level = [_last(own(sample.spot), job) for sample in trace.path.samples]
-        low += [(spot, trace.branch) for spot in _dips(trace.path, np.array(level), set())]
+            dipping += [(kind, spot, trace) for spot in _dips(trace.path, surveyed.level(nv), near)]
+        surveyed = survey(trace.path, own)
+        low += [(spot, trace) for spot in _dips(trace.path, surveyed.level(surveyed.rank), set())]
     return [*seeds, *dipping], low
-
-
-def _last(rows: np.ndarray, job: Job) -> float:
-    """The smallest singular value that is not zero everywhere."""
-    sigma = evidence(rows)[0]
-    rank = job.surface.system.layout.nv - 2 - len(job.surface.held_v)
-    return float(sigma[rank - 1]) if rank > 0 else np.inf
 
 
 def _dips(path: Path, level: np.ndarray, near: set[int]) -> list[Spot]:
@@ -88,13 +92,16 @@ def _dips(path: Path, level: np.ndarray, near: set[int]) -> list[Spot]:
     ]
 
 
+Paths = dict[str, list[tuple[Path, Trace]]]  # by kind; each with a slice's curve that it meets
+
+
 def _follow_all(
     job: Job, loci: dict[str, Locus], seeds: list[Seed]
-) -> tuple[tuple[SingularCurve, ...], list[SingularPoint]]:
-    """Every curve once; places from which none can be followed become points."""
-    paths: dict[str, list[tuple[Path, int]]] = {kind: [] for kind in loci}
-    points: list[SingularPoint] = []
-    for kind, spot, branch in seeds:
+) -> tuple[Paths, list[tuple[np.ndarray, bool, Trace]]]:
+    """Every curve once; and places from which none can be followed, with whether they are edges."""
+    paths: Paths = {kind: [] for kind in loci}
+    singles = []
+    for kind, spot, trace in seeds:
         locus = loci[kind]
         if any(lies_on(locus, path, spot.q) for path, _ in paths[kind]):
             continue
@@ -102,15 +109,35 @@ def _follow_all(
         if start is None or job.surface.distance(start.q, spot.q) > FAR or _beyond(job, start) > 1e-9:
             continue
         if sample_on(locus, start) is None:
-            point = make_point(job, start.q, kind == EDGE, (branch,))
-            points += [point] if point is not None and kind in (*point.kinds, EDGE) else []
+            singles.append((start.q, kind == EDGE, trace))
             continue
         if any(lies_on(locus, path, start.q) for path, _ in paths[kind]):
             continue
         path = follow(locus, start, lambda s: _beyond(job, s))
         if len(path.samples) > 1:
-            paths[kind].append((path, branch))
-    return _curves(job, loci, paths), points
+            paths[kind].append((path, trace))
+    return paths, singles
+
+
+def _bridge_still(job: Job, pieces: list[Slice], paths: Paths) -> None:
+    """Join the branches that meet where the machine moves while the map's coordinates stand still.
+
+    No slice leads along such a curve, since the held coordinate has its value only there.
+    """
+    surface = job.surface
+    for path in [path for some in paths.values() for path, _ in some]:
+        if np.max(np.ptp(job.values(path.q), axis=0)) > 1e-7:
+            continue
+        beside = []
+        for sample in path.samples[:: max(1, len(path.samples) // 2)]:
+            tangents = surface.tangents(sample.spot, job.rank)
+            along = np.linalg.solve(sample.spot.back, sample.ahead)
+            coordinates = np.linalg.solve(sample.spot.back, tangents).T @ along
+            sideways = tangents @ np.array([-coordinates[1], coordinates[0]])
+            for side in (0.05, -0.05):
+                spot = surface.onto(surface.move(sample.q, side * sideways / surface.size(sideways)), job.rank)
+                beside += [spot.q] if spot is not None else []
+        bridge(surface, job.rank, job.axes[0], pieces, beside)
 
 
 def _beyond(job: Job, spot: Spot) -> float:
@@ -121,11 +148,11 @@ def _beyond(job: Job, spot: Spot) -> float:
     return max(beyond)
 
 
-def _curves(job: Job, loci: dict[str, Locus], paths: dict[str, list[tuple[Path, int]]]) -> tuple[SingularCurve, ...]:
+def _curves(job: Job, loci: dict[str, Locus], paths: Paths) -> tuple[SingularCurve, ...]:
     """The records; an edge that is also a singular curve is told only once."""
     out = []
     for kind, some in paths.items():
-        for path, branch in some:
+        for path, trace in some:
             middle = path.samples[len(path.samples) // 2].spot
             here = {k: abs(locus.matrix.value(middle)) < job.tolerance for k, locus in loci.items()}
             kinds = tuple(k for k in here if here[k] and k != EDGE)
@@ -134,25 +161,29 @@ def _curves(job: Job, loci: dict[str, Locus], paths: dict[str, list[tuple[Path, 
             q = path.q
             measure = max(abs(loci[kind].matrix.value(sample.spot)) for sample in path.samples)
             states = State(job.surface.system.layout, q, t=np.full(len(q), job.surface.t))
-            out.append(SingularCurve(kinds, here.get(EDGE, False), job.values(q), states, path.closed, branch, measure))
+            out.append(
+                SingularCurve(kinds, here.get(EDGE, False), job.values(q), states, path.closed, trace.branch, measure)
+            )
     return tuple(sorted(out, key=lambda c: (c.kinds, c.branch, -len(c.values))))
 
 
-def _constraint_points(job: Job, low: list[tuple[Spot, int]], places: list[np.ndarray]) -> list[SingularPoint]:
+def _constraint_places(
+    job: Job, low: list[tuple[Spot, Trace]], places: list[np.ndarray]
+) -> list[tuple[np.ndarray, Trace]]:
     """Places where the constraints themselves become dependent, from dips of their singular value."""
     surface, own = job.surface, rank_rows(job.surface, job.roles, "constraint")
     rank = ordinary_ranks(surface, job.roles, places)["constraint"]
-    points: list[SingularPoint] = []
-    for spot, branch in low if rank else []:
+    found: list[tuple[np.ndarray, Trace]] = []
+    for spot, trace in low if rank else []:
         frame = evidence(own(spot))[1][:, :rank]
-        end = settle(surface, spot, own, frame)
+        end = settle(surface, surface.look(spot.q), own, frame)
         if surface.distance(end.q, spot.q) > FAR or not job.inside(end.q):
             continue
-        if evidence(own(end))[0][rank - 1] > job.tolerance or np.abs(end.residual).max() > 1e-9:
+        if evidence(own(end))[0][rank - 1] > surface.system.tolerance or np.abs(end.residual).max() > 1e-9:
             continue
-        point = make_point(job, end.q, False, (branch,))
-        points += [point] if point is not None else []
-    return points
+        if all(surface.distance(end.q, q) > 1e-5 for q, _ in found):
+            found.append((end.q, trace))
+    return found
 
 
 def _distinct(job: Job, points: list[SingularPoint]) -> tuple[SingularPoint, ...]:

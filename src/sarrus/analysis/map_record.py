@@ -199,7 +199,8 @@ class SingularityMap:
         if self.hold:
             lines.append("  held: " + ", ".join(f"{name} = {x:.6g}" for name, x in self.hold.items()))
         lines.append(f"  inputs: {', '.join(self.inputs) or 'none'}; outputs: {', '.join(self.outputs) or 'none'}")
-        low, high = int(self.modes[self.modes > 0].min(initial=0)), int(self.modes.max(initial=0))
+        some = self.modes[self.modes > 0]
+        low, high = (int(some.min()), int(some.max())) if some.size else (0, 0)
         number = f"{high}" if low == high else f"{low} to {high}"
         lines.append(
             f"  branches: {len(self.branches)}; reachable: {100 * self.reachable:.3g} % of the range"

@@ -10,11 +10,11 @@ import numpy as np
 
 from sarrus.analysis import map_curves
 from sarrus.analysis.branches import starting_place
-from sarrus.analysis.landmarks import Landmark, dips, landmarks, rank_rows, settle
+from sarrus.analysis.landmarks import Landmark, dips, landmarks, rank_rows, settle, survey
 from sarrus.analysis.map_job import Job, make_point, watched_rows
 from sarrus.analysis.map_record import EDGE, Branch, SingularityMap, SingularPoint
 from sarrus.analysis.roles import evidence, find_roles
-from sarrus.analysis.singularities import branch_directions, ordinary_ranks
+from sarrus.analysis.singularities import branch_directions
 from sarrus.analysis.surface import Spot, Surface, coordinate_index, make_surface
 from sarrus.analysis.sweep import Slice, Trace, make_axis, search, spread
 from sarrus.analysis.tracing import Line, between, follow, lies_on
@@ -82,22 +82,19 @@ def singularity_map(
     job = Job(surface, whole, find_roles(system, inputs, outputs), axes, bounds, rank, tol)
     near = branches.q if isinstance(branches, State) else None
     found = _over_one(job, near) if len(names) == 1 else map_curves.over_two(job, near)
+    parts, points, curves, modes, untraced = found
+    error = float(max([*(p.measure for p in points), *(c.measure for c in curves)], default=0.0))
     units = tuple(_unit(system, place[1]) for place in where)
     return SingularityMap(
-        system.name, names, bounds, units, job.roles.inputs, job.roles.outputs, held, job.roles.kinds, *found[:3],
-        tuple(axis.centres for axis in axes), *found[3:], tol, _error(found),
+        system.name, names, bounds, units, job.roles.inputs, job.roles.outputs, held, job.roles.kinds, parts, points,
+        curves, tuple(axis.centres for axis in axes), modes, untraced, tol, error,
     )  # fmt: skip
-
-
-def _error(found: tuple[Any, ...]) -> float:
-    return float(max([*(p.measure for p in found[1]), *(curve.measure for curve in found[2])], default=0.0))
 
 
 def _sensible(names: tuple[str, ...], held: Mapping[str, float], branches: Any, tol: float) -> None:
     if len(names) not in (1, 2) or len(set(names)) != len(names):
-        raise StateError(
-            f"singularity_map: expected one or two different coordinates, got {', '.join(names) or 'none'}"
-        )
+        got = ", ".join(names) or "none"
+        raise StateError(f"singularity_map: expected one or two different coordinates, got {got}")
     both = set(names) & set(held)
     if both:
         raise StateError(f"singularity_map: {', '.join(sorted(both))} cannot be held and mapped at once")
@@ -128,9 +125,8 @@ def _fitting_rank(surface: Surface, where: tuple[Any, ...], names: tuple[str, ..
         raise StateError(text + f"map {free}" if free else text + "there is nothing to map")
     taken = {*surface.held_v, *(w[1] for w in where)}
     rest = [n for k, n in enumerate(system.layout.v_names) if k not in taken]
-    raise StateError(
-        text + f"hold {free - len(names)} more, such as hold={{{rest[0]!r}: value}} (of {', '.join(rest)})"
-    )
+    more = f"hold {free - len(names)} more, such as hold={{{rest[0]!r}: value}}"
+    raise StateError(text + more + f" (of {', '.join(rest)})")
 
 
 def _range(
@@ -192,15 +188,15 @@ def _over_one(job: Job, near: np.ndarray | None) -> tuple[Any, ...]:
 
 def _marks(job: Job, piece: Slice, trace: Trace, watched: dict[str, Any]) -> list[Landmark]:
     """Everything singular on a curve: changes of sign, and dips that reach zero."""
-    found = landmarks(piece.line, trace.path, watched)
-    some = trace.path.samples[:: max(1, len(trace.path.samples) // 12)]
-    ordinary = ordinary_ranks(job.surface, job.roles, [sample.q for sample in some])
-    for kind, rank in ordinary.items():
-        rows = rank_rows(job.surface, job.roles, kind)
-        for pair, spot, low in dips(piece.line, trace.path, rows, rank, found):
+    surveys = {kind: survey(trace.path, rows) for kind, rows in watched.items()}
+    found = landmarks(piece.line, trace.path, surveys)
+    surveys["constraint"] = survey(trace.path, rank_rows(job.surface, job.roles, "constraint"))
+    for kind in job.roles.kinds:
+        surveyed = surveys[kind]
+        for pair, spot, low in dips(piece.line, trace.path, surveyed, found):
             if low < job.surface.system.tolerance:
-                frame = evidence(rows(trace.path.samples[pair].spot))[1][:, :rank]
-                spot = settle(job.surface, spot, rows, frame)
+                frame = surveyed.found[pair][2][:, : surveyed.rank]
+                spot = settle(job.surface, spot, surveyed.rows, frame)
                 found.append(Landmark(kind, spot, pair, trace.path.samples[pair].ahead))
     turns = [mark for mark in found if mark.what == EDGE and not _turns(job, piece, trace, mark)]
     return [mark for mark in found if job.inside(mark.spot.q) and mark not in turns]

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from sarrus.analysis.surface import Spot, reference_lengths
-from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import SarrusError, UnknownNameError
 from sarrus.model.features import point_on
@@ -122,15 +121,16 @@ def _output(system: System, name: str) -> np.ndarray | Rates:
     model, layout = system.description, system.layout
     if not isinstance(model, Model) or name not in layout.frames:
         raise UnknownNameError("coordinate, body or frame", name, [*layout.v_names, *layout.frames])
+    import casadi as ca
+
     body = name in layout.bodies
     place = point_on(name, (0, 0, 0)) if body else model.frames[name]
     tasks = [system.task("point", place)] + ([system.task("orientation", name)] if body else [])
 
-    def rates(q: np.ndarray, t: float) -> np.ndarray:
-        state = State(layout, q, t=t)
-        return np.concatenate([task.evaluate(state)[1] for task in tasks])
-
-    return rates
+    t, q, p = (ca.SX.sym(n, size) for n, size in (("t", 1), ("q", layout.nq), ("p", len(system.p))))
+    rows = [task.function.call([t, q, ca.SX.zeros(layout.nv), p])[1] for task in tasks]
+    function = ca.Function("rates", [t, q, p], [ca.densify(ca.vertcat(*rows))])
+    return lambda q, t: np.array(function.call([t, q, system.p])[0].full())
 
 
 def _suggested(system: System) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ machine).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -149,12 +150,23 @@ class Surface:
         """Rows and residuals at a configuration."""
         kept, holonomic, factor = self.row_index
         place, speed, unit = self.held_index
-        phi, A, _, _, M = self.system.functions("position", self.t, q, self.system.p)
+        phi, A, M = self._terms(q)
         back = np.linalg.inv(mass_factor(self.system.name, M)).T
         scaled = factor[:, None] * (A[kept] @ back)
         rows = np.concatenate([scaled[holonomic], unit[:, None] * back[speed]])
         residual = np.concatenate([(factor * phi[kept])[holonomic], unit * (q[place] - self.values)])
         return Spot(q, residual, rows, scaled, back)
+
+    def _terms(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Φ, A and M, in one column: taking arrays out of CasADi one by one costs more than computing them."""
+        m, nv = self.system.layout.m, self.system.layout.nv
+        column = np.array(self._packed.call([self.t, q, self.system.p])[0].full())[:, 0]
+        A = column[m : m + m * nv].reshape(nv, m).T
+        return column[:m], A, column[m + m * nv :].reshape(nv, nv).T
+
+    @cached_property
+    def _packed(self) -> Any:
+        return _pack(self.system)
 
     def step_onto(self, spot: Spot, rank: int | None = None) -> np.ndarray:
         """The smallest step in the mass metric that removes the residual to first order."""
@@ -192,6 +204,18 @@ class Surface:
         return int(np.sum(np.linalg.svd(rows, compute_uv=False) > self.system.tolerance)) if rows.size else 0
 
 
+@functools.lru_cache(maxsize=16)
+def _pack(system: System) -> Any:
+    import casadi as ca
+
+    from sarrus.symbolic.algebra import SX
+
+    f = system.functions.function("position")
+    t, q, p = SX.sym("t"), SX.sym("q", system.layout.nq), SX.sym("p", len(system.p))
+    phi, A, _, _, M = f.call([t, q, p])
+    return ca.Function("packed", [t, q, p], [ca.densify(ca.vertcat(ca.vec(phi), ca.vec(A), ca.vec(M)))])
+
+
 def make_surface(
     system: System, held: Mapping[str, float], t: float = 0.0, active: Mapping[str, bool] | None = None
 ) -> Surface:
@@ -216,7 +240,7 @@ def coordinate_index(system: System, name: str) -> tuple[int, int]:
     return where.start, int(plain_v[np.flatnonzero(plain_q == where.start)[0]])
 
 
-def reference_lengths(system: System, rows: np.ndarray | Any) -> np.ndarray:
+def reference_lengths(system: System, rows: Any) -> np.ndarray:
     """Typical length in the mass metric of rows that multiply v: their root mean square over sample configurations.
 
     Args:
@@ -227,12 +251,16 @@ def reference_lengths(system: System, rows: np.ndarray | Any) -> np.ndarray:
     for q in sample_configurations(layout):
         with np.errstate(all="ignore"):
             M = system.functions("position", 0.0, q, system.p)[4]
-        here = rows(q) if callable(rows) else rows
+        here: Any = rows(q) if callable(rows) else rows
         try:
             squares.append(np.sum(np.linalg.solve(np.linalg.cholesky(M), here.T) ** 2, axis=0))
         except np.linalg.LinAlgError:  # a sample in a place where the terms do not exist
             continue
-    mean = np.sqrt(np.mean(squares, axis=0)) if squares else np.ones(len(rows))
+    mean = (
+        np.sqrt(np.mean(squares, axis=0))
+        if squares
+        else np.ones(len(rows(sample_configurations(layout)[0]) if callable(rows) else rows))
+    )
     return np.where(mean > 1e-12 * np.max(mean, initial=0.0), mean, 1.0)
 
 

@@ -126,8 +126,14 @@ class Slice:
         solved = solve_many(held, np.array(guesses), np.array(goals))
         good = np.flatnonzero(np.isfinite(solved).all(axis=1))
         good = good[surface.distance(np.array(guesses)[good], solved[good]) < 0.3] if len(good) else good
-        poses = surface.poses(solved[good]) if len(good) else np.zeros((0, 0))
-        return [(indices[k], solved[k], pose) for k, pose in zip(good, poses, strict=True)]
+        found: list[tuple[int, np.ndarray, np.ndarray]] = []
+        for k, pose in zip(good, surface.poses(solved[good]) if len(good) else (), strict=True):
+            same = [other for j, _, other in found if j == indices[k]]
+            if all(
+                np.max(np.abs(other - pose)) > 1e3 * SAME for other in same
+            ):  # a centre that is a sample is met twice
+                found.append((indices[k], solved[k], pose))
+        return found
 
 
 def search(piece: Slice, indices: Sequence[int]) -> None:
@@ -165,7 +171,6 @@ def sweep(surface: Surface, rank: int, first: Axis, second: Axis, near: np.ndarr
             for other in (i - 1, i + 1):
                 if 0 <= other < len(pieces):
                     changed |= _carry(pieces, i, other, carried)
-    _name_branches(pieces)
     return pieces
 
 
@@ -182,10 +187,15 @@ def _carry(pieces: list[Slice], i: int, other: int, carried: set[tuple[int, int,
     before = len(target.traces)
     for trace, j, q in _moved(source, target, todo):
         twin = target.add(j, q)
-        if twin is not None and twin not in trace.linked:
-            trace.linked.append(twin)
-            twin.linked.append(trace)
+        if twin is not None:
+            _join(trace, twin)
     return len(target.traces) > before
+
+
+def _join(one: Trace, other: Trace) -> None:
+    if not any(other is x for x in one.linked):
+        one.linked.append(other)
+        other.linked.append(one)
 
 
 def _moved(source: Slice, target: Slice, todo: list) -> list[tuple[Trace, int, np.ndarray]]:
@@ -204,9 +214,12 @@ def _moved(source: Slice, target: Slice, todo: list) -> list[tuple[Trace, int, n
     ]
 
 
-def _name_branches(pieces: list[Slice]) -> None:
+def name_branches(pieces: list[Slice]) -> None:
     """Number the branches: curves that go over into one another from slice to slice belong to one."""
     count = 0
+    for piece in pieces:
+        for trace in piece.traces:
+            trace.branch = -1
     for piece in pieces:
         for trace in piece.traces:
             if trace.branch >= 0:
@@ -233,11 +246,33 @@ def counts(pieces: list[Slice], branch: int | None = None) -> np.ndarray:
 
 def across(surface: Surface, rank: int, first: Axis, second: Axis, pieces: list[Slice]) -> list[Slice]:
     """Slices the other way: curves along the first axis, through all that was found along the second."""
-    out = [Slice(Line(surface.holding(second.where, float(x)), rank + 1), first) for x in second.centres]
+    out = {
+        j: Slice(Line(surface.holding(second.where, float(second.centres[j])), rank + 1), first)
+        for j in range(0, len(second.centres), 2)  # every other one: few curves hide from all slices the first way
+    }
     for i, piece in enumerate(pieces):
         for trace in piece.traces:
             for j, q, _ in trace.passes:
-                new = out[j].add(i, q)
+                new = out[j].add(i, q) if j in out else None
                 if new is not None:
-                    new.branch = trace.branch
-    return out
+                    _join(trace, new)
+    return list(out.values())
+
+
+def bridge(surface: Surface, rank: int, first: Axis, pieces: list[Slice], places: list[np.ndarray]) -> None:
+    """Join the branches that are reached from configurations of one branch, by a slice through each of these."""
+    before: Trace | None = None
+    for q in places:
+        y = float(first.value(q))
+        target = pieces[int(np.argmin(np.abs(first.centres - y)))]
+        own = Slice(Line(surface.holding(first.where, float(q[first.where[0]])), rank + 1), target.axis)
+        trace = own.add_path(follow(own.line, own.line.surface.look(q), own.axis.outside))
+        if trace is None:
+            continue
+        if before is not None:
+            _join(before, trace)
+        before = trace
+        for _, j, end in _moved(own, target, [(trace, p) for p in trace.passes]):
+            twin = target.add(j, end)
+            if twin is not None:
+                _join(trace, twin)

@@ -20,13 +20,17 @@ LONGEST = 0.15  # between samples, in units of the scales
 SHORTEST = 1e-5
 STRAIGHT = 0.97  # cosine between neighbouring directions
 MOST = 4000
+CROSS = 2e-3  # branches that come nearer to each other than this count as crossing
 CLEAR = 1e-4  # samples keep away from places where the rank is about to drop
 
 
 class Track(Protocol):
     """What a curve is made of: a way onto it, and its direction."""
 
-    surface: Surface
+    @property
+    def surface(self) -> Surface:
+        """Where the curve lies."""
+        ...
 
     def onto(self, q: np.ndarray, tolerance: float) -> Spot | None:
         """The configuration on the curve next to q."""
@@ -35,6 +39,30 @@ class Track(Protocol):
     def direction(self, spot: Spot) -> np.ndarray | None:
         """A velocity along the curve; None where it has no single one."""
         ...
+
+    def flips(self, here: Sample, new: Sample) -> bool:
+        """Whether the rows with the direction of travel change orientation between two samples.
+
+        They do where another branch crosses, and never on a smooth curve: else it has jumped to another one.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A configuration on a curve, with the direction (of size 1 in units of the scales) in which the curve runs."""
+
+    spot: Spot
+    ahead: np.ndarray
+
+    @property
+    def q(self) -> np.ndarray:
+        """Its positions."""
+        return self.spot.q
+
+    def turned(self) -> Sample:
+        """The same, running the other way."""
+        return Sample(self.spot, -self.ahead)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,22 +83,16 @@ class Line:
         sigma, Vt = np.linalg.svd(spot.rows)[1:]
         return None if self.rank and sigma[self.rank - 1] < CLEAR else spot.back @ Vt[-1]
 
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """A configuration on a curve, with the direction (of size 1 in units of the scales) in which the curve runs."""
-
-    spot: Spot
-    ahead: np.ndarray
-
-    @property
-    def q(self) -> np.ndarray:
-        """Its positions."""
-        return self.spot.q
-
-    def turned(self) -> Sample:
-        """The same, running the other way."""
-        return Sample(self.spot, -self.ahead)
+    def flips(self, here: Sample, new: Sample) -> bool:
+        """Whether the sign of det [rows; direction] changes."""
+        if not self.rank:
+            return False
+        frame = np.linalg.svd(here.spot.rows)[0][:, : self.rank]
+        signs = [
+            np.linalg.slogdet(np.vstack([frame.T @ x.spot.rows, np.linalg.solve(x.spot.back, x.ahead)]))[0]
+            for x in (here, new)
+        ]
+        return bool(signs[0] * signs[1] < 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +189,8 @@ def _next(track: Track, here: Sample, bend: np.ndarray, step: float) -> tuple[Sa
             if new is None:
                 continue
             gone = surface.size(surface.gap(here.q, new.q))
-            if _cosine(surface, here.ahead, new.ahead) > STRAIGHT and 0.5 * h < gone < 1.5 * h:
+            straight = _cosine(surface, here.ahead, new.ahead) > STRAIGHT and 0.5 * h < gone < 1.5 * h
+            if straight and (h < CROSS or not track.flips(here, new)):
                 return new, step
         step *= 0.4
     return None, step

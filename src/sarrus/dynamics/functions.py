@@ -54,7 +54,7 @@ class Functions:
 
     def __call__(self, name: str, *inputs: Any) -> list[np.ndarray]:
         """Evaluate at one state; outputs are dense arrays, columns flattened."""
-        values = self._load(name).call([np.asarray(x, dtype=float) for x in inputs])
+        values = self.function(name).call([np.asarray(x, dtype=float) for x in inputs])
         is_column = _COLUMNS.get(name, lambda index: True)
         return [np.array(x.full()).ravel() if is_column(i) else np.array(x.full()) for i, x in enumerate(values)]
 
@@ -69,10 +69,9 @@ class Functions:
         Returns:
             Outputs as for a single state, stacked along a first axis.
         """
-        function = self._load(name)
-        rows = [
-            np.broadcast_to(np.atleast_1d(np.asarray(x, dtype=float)), (count, n)) for x, n in _sized(function, inputs)
-        ]
+        function = self.function(name)
+        arrays = [np.atleast_1d(np.asarray(x, dtype=float)) for x in inputs]
+        rows = [np.broadcast_to(x, (count, function.size1_in(i))) for i, x in enumerate(arrays)]
         values = function.call([np.ascontiguousarray(x.T) for x in rows])
         is_column = _COLUMNS.get(name, lambda index: True)
         out = []
@@ -82,14 +81,10 @@ class Functions:
             out.append(blocks.reshape(count, height * width) if is_column(i) else blocks)
         return out
 
-    def _load(self, name: str) -> Any:
+    def function(self, name: str) -> Any:
+        """The CasADi function itself."""
         if name not in self._loaded:
             import casadi as ca
 
             self._loaded[name] = ca.Function.deserialize(self.texts[name])
         return self._loaded[name]
-
-
-def _sized(function: Any, inputs: tuple[Any, ...]) -> list[tuple[Any, int]]:
-    """Each input with the length that the function wants."""
-    return [(x, function.size1_in(i)) for i, x in enumerate(inputs)]
