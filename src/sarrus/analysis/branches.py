@@ -235,7 +235,8 @@ def _steps(surface: Surface, q: np.ndarray, goal: np.ndarray) -> tuple[np.ndarra
     place, speed, unit = surface.held_index
     with np.errstate(all="ignore"):
         phi, A, _, _, M = system.functions.many("position", len(q), surface.t, q, system.p)
-    finite = np.array([np.isfinite(x.reshape(len(q), -1)).all(axis=1) for x in (phi, A, M)]).all(axis=0)
+    flat = np.concatenate([x.reshape(len(q), -1) for x in (phi, A, M)], axis=1)
+    finite = np.asarray(np.all(np.isfinite(flat), axis=1))
     A, phi = np.where(finite[:, None, None], A, 0.0), np.where(finite[:, None], phi, 0.0)
     M = np.where(finite[:, None, None], M, np.eye(nv))
     try:

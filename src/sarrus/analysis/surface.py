@@ -256,11 +256,10 @@ def reference_lengths(system: System, rows: Any) -> np.ndarray:
             squares.append(np.sum(np.linalg.solve(np.linalg.cholesky(M), here.T) ** 2, axis=0))
         except np.linalg.LinAlgError:  # a sample in a place where the terms do not exist
             continue
-    mean = (
-        np.sqrt(np.mean(squares, axis=0))
-        if squares
-        else np.ones(len(rows(sample_configurations(layout)[0]) if callable(rows) else rows))
-    )
+    if not squares:
+        start: Any = rows(np.array(layout.initial)) if callable(rows) else rows
+        return np.ones(len(start))
+    mean = np.sqrt(np.mean(squares, axis=0))
     return np.where(mean > 1e-12 * np.max(mean, initial=0.0), mean, 1.0)
 
 
