@@ -158,7 +158,7 @@ def settle(surface: Surface, spot: Spot, rows: Rows, frame: np.ndarray) -> Spot:
     """
     nv = surface.system.layout.nv
     y = np.linalg.svd(frame.T @ rows(spot))[0][:, -1]
-    for _ in range(12):
+    for _ in range(15):
         value = _dependence(spot, rows, frame, y)
         jacobian = np.zeros((len(value), nv + len(y)))
         for k in range(nv):
@@ -168,8 +168,7 @@ def settle(surface: Surface, spot: Spot, rows: Rows, frame: np.ndarray) -> Spot:
         jacobian[len(spot.residual) : -1, nv:] = rows(spot).T @ frame
         jacobian[-1, nv:] = 2 * y
         step = -np.linalg.lstsq(jacobian, value, rcond=1e-7)[0]
-        if np.abs(step[:nv]).max() > 0.1:
-            break
+        step *= min(1.0, 0.3 / max(np.abs(step[:nv]).max(), 1e-300))
         spot, y = surface.look(surface.move(spot.q, step[:nv] * surface.scales)), y + step[nv:]
         if np.abs(step).max() < 1e-13:
             break

@@ -17,7 +17,8 @@ from sarrus.analysis.sweep import Slice, Trace, across, bridge, counts, name_bra
 from sarrus.analysis.tracing import Path, follow, lies_on, sample_on
 from sarrus.dynamics.state import State
 
-LOW = 0.25  # dips of a measure below this part of its median may hide something singular between two slices
+LOW = 0.5  # dips of a measure below this part of its median may hide something singular between two slices
+LOW_OWN = 0.6  # the same for the constraints' own measure: it vanishes in single points, which slices miss
 FAR = 0.6  # a place found from a dip must be this near to it, in units of the scales
 
 
@@ -74,17 +75,17 @@ def _seeds(job: Job, pieces: list[Slice], loci: dict[str, Locus]) -> tuple[list[
             near = {m.pair for m in marks if m.what == kind}
             dipping += [(kind, spot, trace) for spot in _dips(trace.path, surveyed.level(nv), near)]
         surveyed = survey(trace.path, own)
-        low += [(spot, trace) for spot in _dips(trace.path, surveyed.level(surveyed.rank), set())]
+        low += [(spot, trace) for spot in _dips(trace.path, surveyed.level(surveyed.rank), set(), LOW_OWN)]
     return [*seeds, *dipping], low
 
 
-def _dips(path: Path, level: np.ndarray, near: set[int]) -> list[Spot]:
+def _dips(path: Path, level: np.ndarray, near: set[int], part: float = LOW) -> list[Spot]:
     """Samples at which a measure is low and lower than at both neighbours."""
     if len(level) < 3 or not np.isfinite(level).all():
         return []
     inner = np.arange(len(level)) if path.closed else np.arange(1, len(level) - 1)
     n = len(level)
-    deep = LOW * np.median(level)
+    deep = part * np.median(level)
     return [
         path.samples[k].spot
         for k in inner
