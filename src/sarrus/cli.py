@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import sarrus
+from sarrus.analysis import map_command
 from sarrus.errors import SarrusError, UnknownNameError
 from sarrus.model import library
 
@@ -57,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     command("list", _list, "List the machines of the library.")
     check = command("check", _check, "Counts, mobility, rank, redundant rows and problems of a machine.")
     check.add_argument("model", help="a library name, or file.py:function that returns a Mechanism or Lagrangian")
+    singular = command("map", _map, "Singular positions over one or two coordinates, on all branches.")
+    map_command.add_arguments(singular)
     command("demo", _demo, "Assemble a slider-crank, also at its singular position, and print what is found.")
     return parser
 
@@ -133,6 +136,12 @@ def _check(options: argparse.Namespace) -> int:
     result = sarrus.check(load_model(options.model))
     print(json.dumps(result.to_dict(), indent=1) if options.json else result)
     return 1 if result.problems else 0
+
+
+def _map(options: argparse.Namespace) -> int:
+    result = map_command.run(options, load_model)
+    print(json.dumps(result.to_dict(), indent=1) if options.json else result)
+    return 0
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -155,7 +155,7 @@ def find_modes(surface: Surface, most: int = MOST) -> Found:
     loose: list[np.ndarray] = []
     number = 0
     for number in range(1, most + 1):
-        reached = solve_many(surface, _starts(surface, number - 1))
+        reached = solve_many(surface, random_starts(surface, number - 1))
         for q, pose in zip(reached, surface.poses(reached) if len(reached) else (), strict=True):
             apart = np.max(np.abs(poses - pose), axis=1) if len(poses) else np.ones(0)
             if np.any(apart < SAME):
@@ -172,7 +172,7 @@ def find_modes(surface: Surface, most: int = MOST) -> Found:
     return Found([places[k] for k in order], [int(hits[k]) for k in order], loose, number * BATCH)
 
 
-def _starts(surface: Surface, number: int) -> np.ndarray:
+def random_starts(surface: Surface, number: int) -> np.ndarray:
     """A batch of configurations over the whole range, in the first one also those near the initial guess."""
     layout = surface.system.layout
     out = sample_configurations(layout, BATCH, seed=1000 + number)
@@ -313,7 +313,7 @@ def starting_place(surface: Surface) -> np.ndarray:
     except AssemblyError:
         pass
     for number in range(6):
-        found = solve_many(surface, _starts(surface, number))
+        found = solve_many(surface, random_starts(surface, number))
         if len(found):
             return found[0]
     held = ", ".join(f"{surface.system.layout.q_names[i]} = {x:.6g}" for i, x in

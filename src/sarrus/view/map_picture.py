@@ -279,7 +279,7 @@ def _finish(ax: Any, x: str, y: str, handles: dict[str, Any]) -> None:
     ax.set_ylabel(y, fontsize=10, parse_math=False)
     if handles:
         ax.legend(
-            list(handles.values()), [f" {name}" for name in handles], loc="upper left", bbox_to_anchor=(1.01, 1.01),
+            list(handles.values()), list(handles), loc="upper left", bbox_to_anchor=(1.01, 1.01),
             fontsize=8.5, frameon=False,
         )  # fmt: skip
     ax.tick_params(labelsize=9)
