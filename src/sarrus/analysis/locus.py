@@ -89,7 +89,7 @@ class Locus:
     def onto(self, q: np.ndarray, tolerance: float, tries: int = 12) -> Spot | None:
         """The configuration on the locus next to q, by Newton's method on the surface and across it at once."""
         surface, last, across = self.surface, np.inf, np.zeros(0)
-        tolerance = min(tolerance, self.finest)
+        tolerance = max(tolerance, self.finest)
         for number in range(tries):
             spot = surface.look(q)
             if not np.isfinite(spot.residual).all():

@@ -19,6 +19,7 @@ from sarrus.errors import SarrusError
 LONGEST = 0.15  # between samples, in units of the scales
 SHORTEST = 1e-5
 STRAIGHT = 0.97  # cosine between neighbouring directions
+FINE = 1e-12  # how exact samples are, in units of the scales
 MOST = 4000
 CROSS = 2e-3  # branches that come nearer to each other than this count as crossing
 CLEAR = 1e-4  # samples keep away from places where the rank is about to drop
@@ -184,7 +185,7 @@ def _next(track: Track, here: Sample, bend: np.ndarray, step: float) -> tuple[Sa
     while step > SHORTEST:
         for stretch in (1.0, 1.31):  # where a step lands on a crossing of branches, one a bit longer passes it
             h = stretch * step
-            spot = track.onto(surface.move(here.q, h * here.ahead + 0.5 * h * h * bend), 1e-9)
+            spot = track.onto(surface.move(here.q, h * here.ahead + 0.5 * h * h * bend), FINE)
             new = None if spot is None else sample_on(track, spot, here.ahead)
             if new is None:
                 continue
