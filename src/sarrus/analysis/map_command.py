@@ -23,9 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hold", action="append", default=[], metavar="NAME=VALUE", help="hold a further coordinate; may be repeated"
     )
-    parser.add_argument(
-        "--inputs", metavar="A,B", help="what drives it: motors or coordinates; else all motors"
-    )
+    parser.add_argument("--inputs", metavar="A,B", help="what drives it: motors or coordinates; else all motors")
     parser.add_argument("--outputs", metavar="A,B", help="what it is for: coordinates, bodies or frames")
     parser.add_argument("--cells", type=int, help="in how many cells each range is divided to look for branches")
     parser.add_argument("--plot", metavar="FILE", help="write the picture, as .png, .svg or .pdf")
