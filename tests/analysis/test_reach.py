@@ -81,9 +81,8 @@ def test_machine_with_three_ways_to_move():
     ends = (x + 1j * z)[..., None] + CORNERS * np.exp(1j * angle)[..., None]
     densest = x[np.all(abs(ends - FEET) <= 1.0, axis=-1)].max()
     assert densest <= travel.high.value < densest + 0.004
-    legs = abs(
-        complex(*travel.high.state["platform"][:2]) + CORNERS * np.exp(1j * travel.high.state["platform"][2]) - FEET
-    )
+    x, z, angle = travel.high.state["platform"]
+    legs = abs(x + 1j * z + CORNERS * np.exp(1j * angle) - FEET)
     assert np.sum(abs(legs - 1.0) < 1e-6) >= 2  # at the end legs are stretched
 
 

@@ -224,6 +224,8 @@ def _plain(value: Any) -> Any:
 
 
 def _branch(branch: Branch, names: tuple[str, ...]) -> str:
+    if len(names) == 2:
+        return f"{len(branch.values)} assemblies at the centres of cells"
     reach = ", ".join(f"{n} {low:.6g} to {high:.6g}" for n, (low, high) in zip(names, branch.reach, strict=True))
     reach = f"{names[0]} all the way round" if branch.round else reach
     always = f", {' and '.join(branch.always)} singular everywhere" if branch.always else ""

@@ -343,6 +343,8 @@ def _constraint(x: Singularity) -> str:
             "is shaky, and stands."
         )
     text = f"Constraint singularity: at this instant it can move in {_ways(x.mobility)}, around here in {x.ordinary}."
+    if x.branches == 1:
+        return text + " Only one branch of motion passes."
     return text + (f" {x.branches} branches of motion meet." if x.branches else "")
 
 
