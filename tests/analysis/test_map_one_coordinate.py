@@ -141,3 +141,31 @@ def test_wrong_calls_are_explained():
         sr.singularity_map(system, "Q")
     with pytest.raises(sr.StateError, match=r"'platform' is not a single number but platform\.x"):
         sr.singularity_map(platform, "platform", hold={"hip1": 0.0, "hip2": 0.0})
+
+
+def test_branches_told_apart_by_some_bodies_only():
+    """The rods of a delta robot can each be mounted half a turn about themselves: its platform does not care."""
+    system = library("delta")
+    hold, part = {"arm1": 0.5, "arm2": 0.5}, {"arm0": (0.45, 0.55)}
+    state = system.assemble({"arm0": 0.5, **hold})
+    one = sr.singularity_map(system, "arm0", part, hold=hold, branches=state, cells=3)
+    assert len(one.branches) == 1 and one.points == ()
+    counts = sr.assembly_modes(system, {"arm0": float(one.centres[0][1]), **hold}, bodies=["platform"])
+    some = sr.singularity_map(system, "arm0", part, hold=hold, bodies=["platform"], cells=3)
+    assert some.modes[1] == len(counts)
+
+
+def test_default_range_of_a_shift_is_its_reach():
+    mech = sr.Mechanism("crank and slider", planar=True)
+    crank, rod = mech.body("crank", 1.0, com=(0.15, 0), inertia=0.02), mech.body("rod", 1.0, com=(0.4, 0), inertia=0.06)
+    slider = mech.body("slider", 2.0)
+    mech.revolute("A", mech.ground, crank, initial=0.7)
+    mech.revolute("B", crank, rod, at=(0.3, 0), initial=-1.0)
+    mech.prismatic("x", mech.ground, slider, "x", initial=1.0)
+    mech.close("pin", sr.point_on(rod, (0.8, 0)), sr.point_on(slider))
+    mech.motor("A")
+    found = sr.singularity_map(sr.compile(mech), "x", outputs=["x"])
+    low, high = found.ranges[0]
+    assert -1.2 < low < -1.1 and 1.1 < high < 1.2  # both ways of assembly, right and left of the crank
+    assert sorted(p.values[0] for p in found.of_kind("toggle")) == pytest.approx([-1.1, -0.5, 0.5, 1.1], abs=EXACT)
+    assert all(p.edge for p in found.points)

@@ -114,3 +114,15 @@ def test_text_plain_data_and_wrong_calls():
         sr.reach(four_bar(), "A", hold={"A": 0.0})
     with pytest.raises(sr.StateError, match="with B held it cannot move"):
         sr.reach(four_bar(), "A", hold={"B": 0.3})
+
+
+def test_only_the_branch_through_a_state():
+    system = sr.compile(mechanism(FOUR_BAR, limits={"C": (-2.4, 2.4)}))
+    states = sr.assembly_modes(system, {"A": 2.0})
+    assert len(states) == 2
+    for state in states:
+        found = sr.reach(system, "C", branches=state)
+        assert len(found.travels) == 1
+        assert found.travels[0].low.value - 1e-9 <= state["C"] <= found.travels[0].high.value + 1e-9
+    with pytest.raises(sr.StateError, match="branches must be 'all' or a state"):
+        sr.reach(system, "C", branches="some")

@@ -100,17 +100,16 @@ def assembly_modes(
     Raises:
         StateError: the coordinates given leave it free to move, so that assemblies are not counted but continuous.
     """
-    for name in bodies:
-        if name not in system.layout.frames:
-            raise UnknownNameError("body or frame", name, system.layout.frames)
-    surface = replace(make_surface(system, positions, t, active), bodies=tuple(bodies))
+    surface = replace(make_surface(system, positions, t, active), bodies=known_frames(system, bodies))
     found = find_modes(surface)
     if found.loose and not found.places:
         q = found.loose[0]
         given = ", ".join(positions) or "nothing"
         free = system.layout.nv - surface.rank(q)
         text = f"{system.name}: with {given} given it can still move in {free} way(s), so assemblies cannot be "
-        raise StateError(text + f"counted; give {free} more of: {', '.join(_others(system, surface))}")
+        raise StateError(
+            text + f"counted; give {free} more of: {', '.join(plain_names(system, set(surface.held_v))[:12])}"
+        )
     inside = [not limits or within_limits(system, q, surface.period) for q in found.places]
     kept = [k for k, fine in enumerate(inside) if fine]
     return AssemblyModes(
@@ -119,8 +118,18 @@ def assembly_modes(
     )  # fmt: skip
 
 
-def _others(system: System, surface: Surface) -> list[str]:
-    return [name for k, name in enumerate(system.layout.v_names) if k not in surface.held_v][:12]
+def known_frames(system: System, names: Sequence[str]) -> tuple[str, ...]:
+    """The names, if they are bodies or frames of the machine."""
+    for name in names:
+        if name not in system.layout.frames:
+            raise UnknownNameError("body or frame", name, system.layout.frames)
+    return tuple(names)
+
+
+def plain_names(system: System, taken: set[int]) -> list[str]:
+    """Names of the coordinates that are single numbers, those at some velocity indices left out."""
+    pairs = zip(*(x.tolist() for x in plain_map(system.layout)), strict=True)
+    return [system.layout.q_names[i] for i, k in pairs if k not in taken]
 
 
 def _moves(surface: Surface, q: np.ndarray) -> bool:

@@ -206,7 +206,7 @@ def dips(line: Line, path: Path, watched: Survey, known: Sequence[Landmark]) -> 
 
             def value(part: float, ends: tuple[Sample, Sample] = pairs[pair]) -> float:
                 spot = point_between(line, *ends, part)
-                return np.inf if spot is None else float(evidence(rows(spot))[0][rank - 1])
+                return 1e3 if spot is None else float(evidence(rows(spot))[0][rank - 1])
 
             low = minimize_scalar(value, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-12})
             spot = point_between(line, *pairs[pair], float(low.x))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sarrus.analysis import map_curves
-from sarrus.analysis.branches import starting_place
+from sarrus.analysis.branches import known_frames, plain_names, starting_place
 from sarrus.analysis.landmarks import Landmark, dips, landmarks, rank_rows, settle, survey
 from sarrus.analysis.map_job import Job, make_point, watched_rows
 from sarrus.analysis.map_record import EDGE, Branch, SingularityMap, SingularPoint
@@ -18,6 +18,7 @@ from sarrus.analysis.singularities import branch_directions
 from sarrus.analysis.surface import Spot, Surface, coordinate_index, make_surface
 from sarrus.analysis.sweep import Slice, Trace, make_axis, search, spread
 from sarrus.analysis.tracing import Line, between, follow, lies_on
+from sarrus.analysis.workspace import OPEN, travels_of
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
@@ -34,6 +35,7 @@ def singularity_map(
     outputs: Sequence[str] | None = None,
     hold: Mapping[str, float] | None = None,
     branches: str | State = "all",
+    bodies: Sequence[str] = (),
     tol: float = 1e-8,
     cells: int | None = None,
     t: float = 0.0,
@@ -49,11 +51,13 @@ def singularity_map(
         system: the machine.
         coordinates: names of one or two of its coordinates.
         ranges: (low, high) by name. If not given: the joint's limits; else a full turn for angles, and the machine's
-            length both ways from the start for shifts.
+            reach for shifts; where that has no end, its length both ways from the start.
         inputs: what drives it, names of motors or coordinates; all motors if None.
         outputs: what it is for, names of coordinates, bodies or frames; if None, as in `classify`.
         hold: values of further coordinates, as many as the machine has mobility beyond those of the map.
         branches: "all", or a state: then only the branch through it.
+        bodies: names of bodies or frames; branches on which these are in the same places count once. All bodies if
+            empty.
         tol: how exact singular points must be, as the measure that vanishes there; curves are computed a hundred times
             finer, and a point that could not be found so exactly says so.
         cells: in how many cells each range is divided to look for branches; 48 for one coordinate, 24 for two.
@@ -69,7 +73,7 @@ def singularity_map(
     names = (coordinates,) if isinstance(coordinates, str) else tuple(coordinates)
     held = dict(hold or {})
     _sensible(names, held, branches, tol)
-    surface = make_surface(system, held, t, active)
+    surface = replace(make_surface(system, held, t, active), bodies=known_frames(system, bodies))
     where = tuple(coordinate_index(system, name) for name in names)
     rank = _fitting_rank(surface, where, names, branches)
     bounds = tuple(_range(system, surface, name, place, ranges or {}) for name, place in zip(names, where, strict=True))
@@ -124,7 +128,7 @@ def _fitting_rank(surface: Surface, where: tuple[Any, ...], names: tuple[str, ..
     if free < len(names):
         raise StateError(text + f"map {free}" if free else text + "there is nothing to map")
     taken = {*surface.held_v, *(w[1] for w in where)}
-    rest = [n for k, n in enumerate(system.layout.v_names) if k not in taken]
+    rest = plain_names(system, taken)
     more = f"hold {free - len(names)} more, such as hold={{{rest[0]!r}: value}}"
     raise StateError(text + more + f" (of {', '.join(rest)})")
 
@@ -149,7 +153,13 @@ def _range(
     if surface.period[where[1]]:
         return -np.pi, np.pi
     start = layout.initial[where[0]]
-    return float(start - layout.length), float(start + layout.length)
+    low, high = float(start - layout.length), float(start + layout.length)
+    ends = [end for travel in travels_of(surface, where) for end in (travel.low, travel.high)]
+    if not ends or any(end.cause == OPEN for end in ends):
+        return low, high
+    values = [end.value for end in ends]
+    more = 0.02 * (max(values) - min(values)) or 0.02 * layout.length
+    return min(values) - more, max(values) + more
 
 
 def _unit(system: System, index: int) -> str:

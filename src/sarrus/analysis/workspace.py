@@ -20,7 +20,7 @@ from sarrus.errors import StateError
 BATCHES = 12  # of random starts, at most
 CLIMBERS = 16  # starts from which a coordinate is driven to its ends, where there is more than one way to move
 FAR = 30.0  # a machine that gets this far, in units of the scales, is taken to go on for ever
-DEAD, OPEN = "dead point", "no end"
+DEAD, OPEN, LOST = "dead point", "no end", "not followed further"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,8 @@ class End:
 
     Attributes:
         value: of the coordinate.
-        cause: "dead point" (it turns back, whatever drives the machine), "limit of NAME", or "no end".
+        cause: "dead point" (it turns back, whatever drives the machine), "limit of NAME", "no end", or "not followed
+            further" (a place that a curve cannot be followed through).
         state: the position.
     """
 
@@ -58,7 +59,7 @@ class Travel:
         """The interval and what ends it."""
         if self.round:
             return "all the way round"
-        ends = f"{self.low.value:.10g} to {self.high.value:.10g}"
+        ends = f"{round(self.low.value, 12):.10g} to {round(self.high.value, 12):.10g}"
         return f"{ends} ({self.low.cause}; {self.high.cause})"
 
 
@@ -110,6 +111,7 @@ def reach(
     coordinate: str,
     *,
     hold: Mapping[str, float] | None = None,
+    branches: str | State = "all",
     limits: bool = True,
     t: float = 0.0,
     active: Mapping[str, bool] | None = None,
@@ -124,6 +126,7 @@ def reach(
         system: the machine.
         coordinate: its name.
         hold: values of other coordinates.
+        branches: "all", or a state: then only the branch through it, or what can be reached from it.
         limits: respect the limits of the joints.
         t: time [s], for moving constraints.
         active: constraint name -> False to leave it out.
@@ -132,20 +135,39 @@ def reach(
     surface = make_surface(system, hold or {}, t, active)
     if where[1] in surface.held_v:
         raise StateError(f"reach: {coordinate!r} cannot be held and reach anything at once")
-    rank = surface.rank(starting_place(surface))
+    if not isinstance(branches, State) and branches != "all":
+        raise StateError(f"reach: branches must be 'all' or a state, got {branches!r}")
+    near = branches.q if isinstance(branches, State) else None
+    rank = surface.rank(starting_place(surface) if near is None else near)
     free = system.layout.nv - rank
     if free == 0:
         raise StateError(f"{system.name}: with {', '.join(hold or {}) or 'nothing'} held it cannot move")
     stops = limits_of(system) if limits else []
-    travels = _along(surface, rank, where, stops) if free == 1 else _driven(surface, rank, where, stops)
+    travels = _travels(surface, rank, where, stops, near)
     layout = system.layout
     unit = "" if not layout.bodies else "rad" if layout.angles[where[1]] else "m"
-    travels = sorted(travels, key=lambda x: (x.low.value, x.high.value))
     return Reach(system.name, coordinate, unit, dict(hold or {}), free, tuple(travels))
 
 
-def _on_surface(surface: Surface, rank: int) -> Any:
-    """Batches of configurations, those with the ordinary rank only."""
+def travels_of(surface: Surface, where: tuple[int, int]) -> list[Travel]:
+    """What `reach` finds for a coordinate, limits left aside."""
+    rank = surface.rank(starting_place(surface))
+    return _travels(surface, rank, where, [], None) if rank < surface.system.layout.nv else []
+
+
+def _travels(
+    surface: Surface, rank: int, where: tuple[int, int], stops: list[Any], near: np.ndarray | None
+) -> list[Travel]:
+    alone = rank == surface.system.layout.nv - 1
+    found = (_along if alone else _driven)(surface, rank, where, stops, near)
+    return sorted(found, key=lambda x: (x.low.value, x.high.value))
+
+
+def _on_surface(surface: Surface, rank: int, near: np.ndarray | None) -> Any:
+    """Batches of configurations, those with the ordinary rank only; just the given one if there is one."""
+    if near is not None:
+        yield [near]
+        return
     for number in range(BATCHES):
         yield [q for q in solve_many(surface, random_starts(surface, number)) if surface.rank(q) == rank]
 
@@ -164,10 +186,12 @@ def _beyond(surface: Surface) -> Any:
 # --- one way to move -------------------------------------------------------------------------------------------------
 
 
-def _along(surface: Surface, rank: int, where: tuple[int, int], stops: list[Any]) -> list[Travel]:
+def _along(
+    surface: Surface, rank: int, where: tuple[int, int], stops: list[Any], near: np.ndarray | None
+) -> list[Travel]:
     line, paths, outside = Line(surface, rank), [], _beyond(surface)
     quiet = 0
-    for batch in _on_surface(surface, rank):
+    for batch in _on_surface(surface, rank, near):
         before = len(paths)
         for q in batch:
             if not any(lies_on(line, path, q) for path in paths):
@@ -176,10 +200,10 @@ def _along(surface: Surface, rank: int, where: tuple[int, int], stops: list[Any]
         quiet = quiet + 1 if len(paths) == before and batch else 0
         if quiet == 2:
             break
-    return [travel for path in paths for travel in _travels(line, path, where, stops)]
+    return [travel for path in paths for travel in _parts(line, path, where, stops)]
 
 
-def _travels(line: Line, path: Path, where: tuple[int, int], stops: list[Any]) -> list[Travel]:
+def _parts(line: Line, path: Path, where: tuple[int, int], stops: list[Any]) -> list[Travel]:
     """The parts of a curve within the limits."""
     surface = line.surface
     marks = landmarks(line, path, {DEAD: survey(path, edge_rows(surface, where[1]))}, limits=bool(stops))
@@ -191,9 +215,11 @@ def _travels(line: Line, path: Path, where: tuple[int, int], stops: list[Any]) -
         here = sorted((m for m in marks if m.pair == k), key=lambda m: surface.size(surface.gap(a.q, m.spot.q)))
         chain += [(surface.move(q, surface.gap(a.q, m.spot.q)), m.what) for m in here]
         q = surface.move(q, surface.gap(a.q, b.q))
-    chain.append((q, "" if path.closed else OPEN))
+    chain.append((q, ""))
     if not path.closed:
-        chain[0] = (chain[0][0], OPEN)
+        outside = _beyond(surface)
+        for k in (0, -1):
+            chain[k] = (chain[k][0], OPEN if outside(path.samples[k].spot) > -1e-6 else LOST)
     fits = [all(excess(stop, q, surface.period) <= 1e-9 for stop in stops) for q, _ in chain]
     if all(fits):
         return [_travel(surface, chain, where[0], path.closed)]
@@ -235,9 +261,11 @@ def _turning(surface: Surface, index: int) -> bool:
 # --- several ways to move --------------------------------------------------------------------------------------------
 
 
-def _driven(surface: Surface, rank: int, where: tuple[int, int], stops: list[Any]) -> list[Travel]:
+def _driven(
+    surface: Surface, rank: int, where: tuple[int, int], stops: list[Any], near: np.ndarray | None
+) -> list[Travel]:
     starts: list[np.ndarray] = []
-    for batch in _on_surface(surface, rank):
+    for batch in _on_surface(surface, rank, near):
         starts += [q for q in batch if not stops or within_limits(surface.system, q, surface.period)]
         if len(starts) >= CLIMBERS:
             break
