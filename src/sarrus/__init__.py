@@ -33,10 +33,24 @@ from sarrus.model.lagrangian import Lagrangian as Lagrangian
 from sarrus.model.mechanism import Mechanism as Mechanism
 
 if TYPE_CHECKING:
+    from sarrus.analysis.branches import AssemblyModes as AssemblyModes
+    from sarrus.analysis.branches import assembly_modes as assembly_modes
     from sarrus.analysis.check import Check as Check
     from sarrus.analysis.check import check as check
     from sarrus.analysis.compare import Comparison as Comparison
     from sarrus.analysis.compare import compare as compare
+    from sarrus.analysis.diagnose import diagnose as diagnose
+    from sarrus.analysis.diagnosis import Diagnosis as Diagnosis
+    from sarrus.analysis.map_record import SingularityMap as SingularityMap
+    from sarrus.analysis.maps import singularity_map as singularity_map
+    from sarrus.analysis.reactions import Reactions as Reactions
+    from sarrus.analysis.reactions import reactions as reactions
+    from sarrus.analysis.singularities import Singularity as Singularity
+    from sarrus.analysis.singularities import classify as classify
+    from sarrus.analysis.tracking import SingularityTrack as SingularityTrack
+    from sarrus.analysis.tracking import track_singularities as track_singularities
+    from sarrus.analysis.workspace import Reach as Reach
+    from sarrus.analysis.workspace import reach as reach
     from sarrus.dynamics.compile import compile as compile
     from sarrus.dynamics.formulations import formulation as formulation
     from sarrus.dynamics.formulations import formulations as formulations
@@ -44,6 +58,7 @@ if TYPE_CHECKING:
     from sarrus.dynamics.formulations.record import Formulation as Formulation
     from sarrus.dynamics.state import State as State
     from sarrus.dynamics.system import System as System
+    from sarrus.simulation.audit import AuditError as AuditError
     from sarrus.simulation.driver import simulate as simulate
     from sarrus.simulation.events import Change as Change
     from sarrus.simulation.events import Event as Event
@@ -54,6 +69,8 @@ __version__ = "0.1.0"
 
 # names whose modules need CasADi or a compiler: imported when first used
 _LAZY = {
+    "AssemblyModes": "sarrus.analysis.branches",
+    "assembly_modes": "sarrus.analysis.branches",
     "Check": "sarrus.analysis.check",
     "check": "sarrus.analysis.check",
     "Comparison": "sarrus.analysis.compare",
@@ -65,6 +82,19 @@ _LAZY = {
     "formulation": "sarrus.dynamics.formulations",
     "formulations": "sarrus.dynamics.formulations",
     "Matrices": "sarrus.dynamics.formulations.matrices",
+    "Diagnosis": "sarrus.analysis.diagnosis",
+    "diagnose": "sarrus.analysis.diagnose",
+    "Reactions": "sarrus.analysis.reactions",
+    "reactions": "sarrus.analysis.reactions",
+    "SingularityMap": "sarrus.analysis.map_record",
+    "singularity_map": "sarrus.analysis.maps",
+    "Singularity": "sarrus.analysis.singularities",
+    "classify": "sarrus.analysis.singularities",
+    "SingularityTrack": "sarrus.analysis.tracking",
+    "track_singularities": "sarrus.analysis.tracking",
+    "Reach": "sarrus.analysis.workspace",
+    "reach": "sarrus.analysis.workspace",
+    "AuditError": "sarrus.simulation.audit",
     "Change": "sarrus.simulation.events",
     "Event": "sarrus.simulation.events",
     "Series": "sarrus.simulation.inputs",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sarrus.kernel.motion import fields
+from sarrus.kernel.motion import _fields
 
 CODES = ("more", "done", "too small", "too many", "call failed", "no convergence")
 
@@ -16,10 +16,10 @@ _real, _long, _pointer = ctypes.c_double, ctypes.c_long, ctypes.c_void_p
 
 class _Raw(ctypes.Structure):
     _fields_ = [
-        *fields(_pointer, "law p on scale atol rtol power u y yp rows memory split"),
-        *fields(_real, "t h t_end max_step fixed pace"),
-        *fields(_long, "row_count row_room chunk max_steps started"),
-        *fields(_long, "steps rejected evaluations jacobians factorisations failed"),
+        *_fields(_pointer, "law p on scale atol rtol power u y yp rows memory split"),
+        *_fields(_real, "t h t_end max_step fixed pace"),
+        *_fields(_long, "row_count row_room chunk max_steps started"),
+        *_fields(_long, "steps rejected evaluations jacobians factorisations failed"),
     ]
 
 

@@ -7,53 +7,49 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from sarrus.dynamics.formulations.record import Formulation
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
-from sarrus.errors import SarrusError, StateError
+from sarrus.errors import StateError
+from sarrus.simulation.access import append, check_machine
+from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.events import Event, checked_events
 from sarrus.simulation.mode import Mode
 from sarrus.simulation.plan import Plan, make_plan
 from sarrus.simulation.run import Run
-from sarrus.simulation.settings import Settings, checked_settings
+from sarrus.simulation.settings import checked_settings, going_on
 from sarrus.simulation.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from sarrus.simulation.dae.run import DaeRun
 
 log = logging.getLogger("sarrus")
 
 
 def simulate(
-    system: System,
-    start: State | Trajectory,
-    t_end: float,
-    *,
-    method: str = "dop853",
-    rtol: float = 1e-8,
-    atol: float | Mapping[str, float] | None = None,
-    dt: float | None = None,
-    max_step: float = math.inf,
-    inputs: Any = None,
-    sample: float | None = None,
-    events: Sequence[Event] | Event = (),
-    output: Any = "steps",
-    crossing: str = "continue",
-    window: float = 1e-3,
-    drift: str = "project",
-    loop_error: float = 1e-12,
-    baumgarte: tuple[float, float] = (10.0, 10.0),
-    active: Mapping[str, bool] | None = None,
+    system: System, start: State | Trajectory, t_end: float, *,
     formulation: str | Formulation | None = None,
-    max_steps: int = 10_000_000,
+    method: str = "dop853", rtol: float = 1e-8, atol: float | Mapping[str, float] | None = None,
+    dt: float | None = None, max_step: float = math.inf, inputs: Any = None, sample: float | None = None,
+    events: Sequence[Event] | Event = (), output: Any = "steps", crossing: str = "continue", window: float = 1e-3,
+    drift: str = "project", loop_error: float = 1e-12, baumgarte: tuple[float, float] = (10.0, 10.0),
+    active: Mapping[str, bool] | None = None, max_steps: int = 10_000_000, settle: float = 1e-8,
     progress: bool | None = None,
     save: str | PathLike[str] | None = None,
-) -> Trajectory:
+) -> Trajectory:  # fmt: skip
     """Integrate the motion of a constrained machine, exactly and through singular positions, by compiled code.
 
     Args:
         system: the compiled machine.
-        start: a state that satisfies the constraints (`system.assemble`), or a trajectory to be continued.
+        start: a state that satisfies the constraints (`system.assemble`), or a trajectory to be continued, with the
+            constraints and parameters that hold at its end, unless `system` has other parameters than its own.
         t_end: when to stop [s].
+        formulation: another way to write the motion (a name, or `sarrus.formulation(name, ...)`); it must make a
+            problem that the method takes.
         method: "dop853" (order 8, the default), "dopri5" (order 5), "radau" (implicit, order 5, for stiff machines), or
             with fixed steps "rk4", "euler" (semi-implicit), "variational" (order 2, energy error bounded for ever).
             For differential-algebraic forms: "radau", "ida" (SUNDIALS), "generalized-alpha" (fixed steps).
@@ -63,7 +59,8 @@ def simulate(
         dt: length of fixed steps [s].
         max_step: longest step [s].
         inputs: constants, a `Series` of samples, functions f(t), f(t, x) or f(t, q, v), or a mapping from input names
-            to these. Functions are compiled if they can be; x gives everything by name (see `Moment`).
+            to these. Functions are compiled if they can be; x gives everything by name (see `Moment`). What a function
+            returns must follow from its arguments alone; one that remembers things needs `sample`.
         sample: period [s] at which `inputs` is asked for, its value being held meanwhile (a digital controller); such a
             function is always called in Python, once for each period.
         events: guards whose passing through zero is located (see `Event`).
@@ -76,9 +73,8 @@ def simulate(
         loop_error: largest loop error left by the projection, relative to the machine's size.
         baumgarte: gains alpha, beta [1/s] of Φ'' + 2 alpha Φ' + beta² Φ = 0.
         active: constraint name -> False for those switched off at the start.
-        formulation: another way to write the motion (a name, or `sarrus.formulation(name, ...)`); it must make a
-            problem that the method takes.
         max_steps: most steps of the run.
+        settle: rebounds of one-sided constraints lower than this part of the machine's length are taken as none.
         progress: show a progress bar; None: on a terminal, if the run takes more than two seconds.
         save: file in which the trajectory is saved at the end, however it ends.
 
@@ -86,39 +82,39 @@ def simulate(
         The trajectory. If the run fails, what was computed, with a status that says when, where, why and what to do.
 
     Raises:
-        StateError: if what was asked for makes no sense; nothing is computed then.
+        StateError: if what was asked for makes no sense; nothing is computed then. What a function of the user's
+            raises at the very start is passed on; later errors end the run with a status.
     """
     began = time.perf_counter()
-    mode, state = _beginning(system, start, active)
+    mode, state, previous = _beginning(system, start, active)
+    if save is not None:
+        Trajectory.check_target(save)
     plan = make_plan(formulation, method, drift, baumgarte, dt)
     settings = checked_settings(
-        system.layout, state.t, t_end, method, rtol, atol, dt, max_step, sample, output, crossing, window,
-        plan.drift, loop_error, plan.baumgarte, max_steps,
+        system.layout, state.t, t_end, method, rtol, atol, dt, max_step, sample, output, crossing, window, plan.drift,
+        loop_error, plan.baumgarte, max_steps, settle,
     )  # fmt: skip
-    state = mode.require(state, settings.drift)
-    trajectory = _run(system, mode, state, settings, inputs, checked_events(events), progress, plan, began)
-    return _finished(trajectory, start, save)
+    settings, held = going_on(settings, previous)
+    state = mode.require(state, settings.drift, settings.loop_error)
+    contacts = Contacts(mode.system, settings.settle, [name for name, on in (active or {}).items() if not on])
+    kind = _kind(plan)
+    run = kind(mode, state, settings, inputs, checked_events(mode.system, events), contacts, held, plan)
+    run.go(progress)
+    trajectory = run.result(time.perf_counter() - began, mode.system)
+    return _finished(trajectory if previous is None else append(previous, trajectory), save)
 
 
-def _run(
-    system: System, mode: Mode, state: State, settings: Settings, inputs: Any, events: Sequence[Event],
-    progress: bool | None, plan: Plan, began: float,
-) -> Trajectory:  # fmt: skip
-    """The compiled integrators, or a solver for a differential-algebraic form."""
-    if plan.form is not None and plan.form.index:
-        from sarrus.simulation.dae.run import run_dae
+def _kind(plan: Plan) -> type[Run] | type[DaeRun]:
+    """The compiled integrators, or the solvers for differential-algebraic forms."""
+    if plan.form is None or not plan.form.index:
+        return Run
+    from sarrus.simulation.dae.run import DaeRun
 
-        return run_dae(mode, state, settings, inputs, events, plan, lambda: time.perf_counter() - began)
-    run = Run(mode, state, settings, inputs, events, progress, plan)
-    return run.result(time.perf_counter() - began, system)
+    return DaeRun
 
 
-def _finished(trajectory: Trajectory, start: State | Trajectory, save: str | PathLike[str] | None) -> Trajectory:
-    """Joined to what came before, announced if it failed, and saved."""
-    if isinstance(start, Trajectory):
-        from sarrus.simulation.trajectory import join
-
-        trajectory = join(start, trajectory)
+def _finished(trajectory: Trajectory, save: str | PathLike[str] | None) -> Trajectory:
+    """The trajectory, with a word in the log if it ended badly, and saved if that was asked for."""
     if not trajectory.status.ok:
         log.warning("%s: %s", trajectory.system.name, trajectory.status)
     if save is not None:
@@ -129,26 +125,26 @@ def _finished(trajectory: Trajectory, start: State | Trajectory, save: str | Pat
 def _save(trajectory: Trajectory, path: str | PathLike[str]) -> None:
     try:
         trajectory.save(path)
-    except (SarrusError, OSError) as error:  # what was computed matters more than where it was to go
-        log.error("%s: not saved: %s", trajectory.system.name, error)
+    except (Exception, KeyboardInterrupt) as error:  # what was computed matters more than where it was to go
+        log.error("%s: not saved: %s", trajectory.system.name, str(error) or type(error).__name__)
 
 
-def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) -> tuple[Mode, State]:
-    """Machine and state at the start."""
+def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) -> tuple[Mode, State, Trajectory | None]:
+    """Machine and state at the start, and the trajectory that is to be continued."""
     if not isinstance(system, System):
         raise StateError(f"simulate: expected a compiled machine, got {type(system).__name__}; use sr.compile(machine)")
-    flags = dict.fromkeys(system.groups, True)
+    flags, previous, state = {name: name not in system.layout.one_sided for name in system.groups}, None, start
     if isinstance(start, Trajectory):
-        if start.system.layout.q_names != system.layout.q_names:
-            raise StateError(f"this trajectory belongs to {start.system.name!r}, not to {system.name!r}")
-        last = start.segments[-1]
+        check_machine(start.system.layout, system.layout)
+        previous, last, state = start, start.segments[-1], start.final
         flags |= last.active
-        system = system.with_parameters(**dict(zip(system.layout.parameters, map(float, last.p), strict=True)))
-        start = start.final
-    system._own(start)
-    if start.count is not None:
+        unchanged = np.array_equal(system.p, start.system.p)  # by the user: then those in force at the end hold
+        if unchanged and not np.array_equal(system.p, last.p):
+            system = system.with_parameters(**dict(zip(system.layout.parameters, last.p.tolist(), strict=True)))
+    system._own(state)
+    if state.count is not None:
         raise StateError("simulate: give one state (states.row(i) picks one from an array of states)")
     for name, on in (active or {}).items():
         system.layout.group_rows(name)
-        flags[name] = bool(on)
-    return Mode(system, flags), start
+        flags[name] = bool(on) and (name not in system.layout.one_sided or flags[name])
+    return Mode(system, flags), state, previous

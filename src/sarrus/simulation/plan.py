@@ -49,7 +49,7 @@ class Plan:
             return
         from sarrus.dynamics.formulations.compiled import choice, right_hand_side
 
-        motion.tail = choice(system, self.form)
+        motion.tail(choice(system, self.form))
         motion.call("state", right_hand_side(system))
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,11 +72,13 @@ def make_plan(
         baumgarte: gains as asked for.
         dt: length of fixed steps [s], if they are fixed.
     """
+    if method not in tuple(ACCEPTS):
+        return Plan(None, drift, baumgarte)  # which the settings refuse
     formulation = _USUAL.get(method) if formulation is None else formulation
     if formulation is None:
         return Plan(None, drift, baumgarte)
     form = chosen(formulation)
-    if method in ACCEPTS and not fits(form, method):
+    if not fits(form, method):
         raise StateError(_mismatch(form, method))
     if not form.stabilised:
         return Plan(form, drift, baumgarte)

@@ -72,9 +72,9 @@ def derive(model: Model) -> Terms:
     )  # fmt: skip
 
 
-def _actuation(k: Kinematics) -> Any:
-    """B by virtual work: the power of input i is u_i times a rate that is linear in v."""
-    columns = []
+def actuator_rates(k: Kinematics) -> list[Any]:
+    """For each input the rate, linear in v, that it works on: the power of input i is u_i times it."""
+    rates = []
     for actuator in k.model.actuators:
         if actuator.kind == "point":
             assert actuator.at is not None and actuator.direction is not None
@@ -82,7 +82,13 @@ def _actuation(k: Kinematics) -> Any:
             rate = ca.dot(k.direction(body, actuator.direction), k.velocity(actuator.at))
         else:
             rate = sum((k.number(c) * k.rate(name) for name, c in actuator.coefficients.items()), SX(0))
-        columns.append(ca.jacobian(rate, k.v).T)
+        rates.append(rate)
+    return rates
+
+
+def _actuation(k: Kinematics) -> Any:
+    """B by virtual work."""
+    columns = [ca.jacobian(rate, k.v).T for rate in actuator_rates(k)]
     return ca.sparsify(ca.horzcat(*columns)) if columns else SX(k.nv, 0)
 
 
@@ -119,7 +125,7 @@ def _layout(model: Model, tree: Tree, rows: tuple[Row, ...]) -> Layout:
         tuple(turns), dict(model.parameters), bodies, (*bodies, *model.frames), limits,
         {a.name: a.limits for a in model.actuators if a.limits is not None},
         tuple(map(float, initial)), tuple(1.0 if turn else length for turn in angles),
-        tuple(angles), length,
+        tuple(angles), length, {x.name: (x.sign, x.restitution, x.law) for x in model.one_sided},
     )  # fmt: skip
 
 
@@ -142,6 +148,7 @@ def _length(model: Model) -> float:
     places: list[Any] = [b.com for b in model.bodies]
     places += [x for j in model.joints for x in (j.at, j.child_at)]
     features: list[Feature] = [f for c in (*model.closures, *model.springs) for f in (c.a, c.b)]
+    features += [f for c in model.touches for f in (c.plane, c.point)]
     places += [f.at for f in features]
     sizes = [float(np.linalg.norm(np.asarray(numeric(x), dtype=float))) for x in places]
     sizes += [float(numeric(c.length)) for c in model.closures if c.kind == "distance"]

@@ -6,6 +6,7 @@ As they come, IDA's error and convergence tests see multipliers too, and it stop
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,17 @@ from sarrus.simulation.settings import Settings
 UNTESTED = 1e50  # absolute tolerance of what stays out of the tests
 
 
-def run_ida(dae: Dae, problem: Problem, settings: Settings) -> tuple[np.ndarray, str, str]:
-    """Rows (t, q, v) of all steps, how it ended (as `kernel.dae.CODES`), and IDA's own words."""
+def run_ida(
+    dae: Dae, problem: Problem, settings: Settings, look: Callable[[float], bool]
+) -> tuple[np.ndarray, str, str]:
+    """Rows (t, q, v) of all steps, how it ended (as `kernel.dae.CODES`, or "interrupted"), and IDA's own words.
+
+    Args:
+        dae: the equations at the start.
+        problem: what the unknowns are.
+        settings: how to integrate.
+        look: called with the time after each step; whether to stop there.
+    """
     try:
         import sksundae
     except ImportError:
@@ -57,6 +67,9 @@ def run_ida(dae: Dae, problem: Problem, settings: Settings) -> tuple[np.ndarray,
                 break
             raw.steps += 1
             rows.append(np.r_[np.ravel(found.t)[-1], np.atleast_2d(found.y)[-1, :wanted]])
+            if look(float(rows[-1][0])):
+                code = "interrupted"
+                break
     except _Stopped:
         code = "call failed"
     return np.array(rows), code, text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,21 @@ from sarrus.dynamics.formulations.mobility import independent_rows
 from sarrus.dynamics.formulations.point import point_at
 from sarrus.dynamics.manifold import normalise
 from sarrus.dynamics.state import State
+from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel.dae import Dae
-from sarrus.simulation.callbacks import Called, numeric_moment
+from sarrus.kernel.motion import Motion
+from sarrus.simulation.callbacks import Shared, numeric_moment
+from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.dae.forms import Problem, compiled_problem, start_values
 from sarrus.simulation.dae.ida import run_ida
+from sarrus.simulation.endings import raised
 from sarrus.simulation.events import Event
 from sarrus.simulation.inputs import Law, make_law
 from sarrus.simulation.mode import Mode, shape_of
 from sarrus.simulation.plan import Plan
+from sarrus.simulation.progress import Progress
+from sarrus.simulation.run import Keyboard
 from sarrus.simulation.settings import Settings
 from sarrus.simulation.status import Stats, Status, where
 from sarrus.simulation.trajectory import Segment, Trajectory
@@ -27,57 +33,62 @@ from sarrus.simulation.trajectory import Segment, Trajectory
 _OWN = {"radau": "radau", "generalized-alpha": "alpha"}
 
 
-def run_dae(
-    mode: Mode, state: State, settings: Settings, inputs: Any, events: Sequence[Event], plan: Plan, seconds: Any
-) -> Trajectory:
-    """Integrate a form from a state.
+class DaeRun:
+    """A run like `simulation.run.Run`, by a solver for differential-algebraic equations."""
 
-    Args:
-        mode: the machine and which of its constraints are on.
-        state: a consistent start.
-        settings: how to integrate.
-        inputs: as for `simulate`.
-        events: must be empty.
-        plan: with the form.
-        seconds: function that gives the time spent so far [s].
-    """
-    assert plan.form is not None
-    system = mode.system
-    _refuse(settings, events)
-    called = Called()
-    law = make_law(system, inputs, None, state, settings.t_end, called)
-    on = _independent(mode, state)
-    problem = compiled_problem(system, plan.form.name)
-    dae = Dae(problem.library, problem.size, problem.nq + problem.nv)
-    u0 = _inputs(mode, law, state)
-    dae.array("u", u0 if law.callback is None else np.zeros(len(u0)))
-    dae.array("p", system.p)
-    dae.array("on", on)
-    dae.array("scale", 1 / system.norms)
-    dae.call(law.callback)
-    dae.y[:], dae.yp[:] = start_values(system, problem, state, u0, on)
-    _tolerances(dae, mode, problem, settings, state)
-    raw = dae.raw
-    raw.t, raw.t_end, raw.max_step, raw.fixed = (
-        float(state.t),
-        settings.t_end,
-        min(settings.max_step, 1e300),
-        settings.dt,
-    )
-    raw.max_steps = settings.max_steps
-    raw.h = min(1e-2 / raw.pace * min(settings.rtol, 1e-2) ** 0.25, settings.t_end - float(state.t), raw.max_step)
-    if settings.method == "ida":
-        rows, code, text = run_ida(dae, problem, settings)
-    else:
-        rows, code, text = _run_own(dae, _OWN[settings.method])
-    status = _status(code, text, rows, mode, called, settings)
-    return _trajectory(mode, rows, law, status, settings, plan, dae, float(state.t), seconds)
+    def __init__(
+        self, mode: Mode, state: State, settings: Settings, inputs: Any, events: Sequence[Event],
+        contacts: Contacts, held: np.ndarray | None, plan: Plan,
+    ):  # fmt: skip
+        """Prepare the solver; no events, contacts or sampled inputs, hence none `held`."""
+        assert plan.form is not None and held is None
+        _refuse(settings, events, contacts)
+        self.mode, self.start, self.settings, self.plan = mode, state, settings, plan
+        system = mode.system
+        self.shared = Shared(system)
+        self.law = make_law(inputs, None, state, settings.t_end, self.shared)
+        self.problem = problem = compiled_problem(system, plan.form.name)
+        self.dae = dae = Dae(problem.library, problem.size, problem.nq + problem.nv)
+        on, u0 = _independent(mode, state), _inputs(mode, self.law, state)
+        dae.array("u", u0 if self.law.callback is None else np.zeros(len(u0)))
+        dae.array("p", system.p)
+        dae.array("on", on)
+        dae.array("scale", 1 / system.norms)
+        dae.call(self.law.callback and self.law.callback.function)
+        dae.y[:], dae.yp[:] = start_values(system, problem, state, u0, on)
+        _tolerances(dae, mode, problem, settings, state)
+        raw, t0 = dae.raw, float(state.t)
+        raw.t, raw.t_end, raw.max_step, raw.fixed = t0, settings.t_end, min(settings.max_step, 1e300), settings.dt
+        raw.max_steps = settings.max_steps
+        raw.h = min(1e-2 / raw.pace * min(settings.rtol, 1e-2) ** 0.25, settings.t_end - t0, raw.max_step)
+        self.rows = np.concatenate([[t0], state.q, state.v])[None]
+        self.status = Status("interrupted", "before the first step", t0)
+
+    def go(self, progress: bool | None) -> None:
+        """Integrate to the end, or as far as possible."""
+        name, t0 = self.mode.system.layout.name, float(self.start.t)
+        with Keyboard(self.shared), Progress(name, t0, self.settings.t_end, progress) as bar:
+
+            def look(t: float) -> bool:
+                bar.show(t)
+                return self.shared.pressed
+
+            if self.settings.method == "ida":
+                self.rows, code, text = run_ida(self.dae, self.problem, self.settings, look)
+            else:
+                self.rows, code, text = _run_own(self.dae, _OWN[self.settings.method], look)
+        self.status = _status(code, text, self.rows, self.mode, self.shared, self.settings)
+
+    def result(self, seconds: float, system: System) -> Trajectory:
+        """The trajectory; accelerations come from the default formulation at each row."""
+        return _trajectory(self, system, seconds)
 
 
-def _refuse(settings: Settings, events: Sequence[Event]) -> None:
+def _refuse(settings: Settings, events: Sequence[Event], contacts: Contacts) -> None:
     """What these solvers do not do."""
     asked = [
-        ("events", bool(events)), ("sample", settings.sample is not None),
+        ("events", bool(events)), ("one-sided constraints", bool(contacts.sides)),
+        ("sample", settings.sample is not None),
         (f"crossing={settings.crossing!r}", settings.crossing != "continue"),
         (f"drift={settings.drift!r}", settings.drift != "project"),
     ]  # fmt: skip
@@ -94,7 +105,10 @@ def _independent(mode: Mode, state: State) -> np.ndarray:
     system = mode.system
     kept = list(system.kept)
     point = point_at(system, state, None, None, mode.active)
-    rank = mode.generic_rank(state) if kept else 0
+    assert system.library is not None
+    motion = Motion(shape_of(system), system.library.path, row_room=2)
+    mode.enter(motion, state)
+    rank = int(motion.raw.rank)
     if point.rank < rank:
         raise StateError(
             f"the start is a singular position (rank {point.rank} instead of {rank}), where no multipliers follow from "
@@ -107,7 +121,7 @@ def _independent(mode: Mode, state: State) -> np.ndarray:
 
 def _inputs(mode: Mode, law: Law, state: State) -> np.ndarray:
     moment = numeric_moment(mode.system, float(state.t), state.q, state.v, None)
-    return np.array(law.call(moment), dtype=float) if law.callback is not None else law.initial
+    return law.initial if law.callback is None else np.array(law.callback.call(moment), dtype=float)
 
 
 def _tolerances(dae: Dae, mode: Mode, problem: Problem, settings: Settings, state: State) -> None:
@@ -128,21 +142,25 @@ def _tolerances(dae: Dae, mode: Mode, problem: Problem, settings: Settings, stat
     dae.tolerances(atol, rtol, power)
 
 
-def _run_own(dae: Dae, method: str) -> tuple[np.ndarray, str, str]:
+def _run_own(dae: Dae, method: str, look: Callable[[float], bool]) -> tuple[np.ndarray, str, str]:
     parts = []
     while True:
         code = dae.run(method)
         parts.append(dae.take_rows())
         if code != "more":
             return np.concatenate(parts), code, ""
+        if look(float(dae.raw.t)):
+            return np.concatenate(parts), "interrupted", ""
 
 
-def _status(code: str, text: str, rows: np.ndarray, mode: Mode, called: Called, settings: Settings) -> Status:
+def _status(code: str, text: str, rows: np.ndarray, mode: Mode, shared: Shared, settings: Settings) -> Status:
     """How it ended."""
     layout, t = mode.system.layout, float(rows[-1, 0])
     place = f"at {where(layout, rows[-1, 1 : 1 + layout.nq])}"
-    if called.error is not None:
-        return Status("callback failed", f"a function of yours raised {type(called.error).__name__}: {called.error}", t)
+    if shared.error is not None:
+        return raised(shared, t, place)
+    if code == "interrupted":
+        return Status("interrupted", place, t)
     if code == "done":
         return Status("finished", "", t)
     if code == "too many":
@@ -151,30 +169,26 @@ def _status(code: str, text: str, rows: np.ndarray, mode: Mode, called: Called, 
     return Status("step too small", f"{reason}{text}{place}", t)
 
 
-def _trajectory(
-    mode: Mode, rows: np.ndarray, law: Law, status: Status, settings: Settings, plan: Plan, dae: Dae, t0: float,
-    seconds: Any,
-) -> Trajectory:  # fmt: skip
-    """Accelerations come from the default formulation at each row."""
-    system, raw = mode.system, dae.raw
+def _trajectory(run: DaeRun, system: System, seconds: float) -> Trajectory:
+    mode, rows, law, settings, raw = run.mode, run.rows, run.law, run.settings, run.dae.raw
     layout = system.layout
     t, q, v = np.split(rows, [1, 1 + layout.nq], axis=1)
     t, q = t[:, 0].copy(), normalise(layout, q)
     if law.callback is None:
         u = np.tile(law.initial, (len(t), 1))
     else:
-        u = np.stack([law.call(numeric_moment(system, float(t[k]), q[k], v[k], None)) for k in range(len(t))])
+        u = np.stack([law.callback.call(numeric_moment(system, float(t[k]), q[k], v[k], None)) for k in range(len(t))])
     a = system.acceleration(system.state(q, v, t), u, active=mode.active)
     steps = int(raw.steps)
     lengths = np.diff(t)
     stats = Stats(
         settings.method, float("nan") if settings.fixed else settings.rtol, steps, int(raw.rejected),
         int(raw.evaluations), 0, 0, float(lengths.min()) if steps else float("nan"),
-        (float(t[-1]) - t0) / steps if steps else float("nan"), seconds(),
+        (float(t[-1]) - float(t[0])) / steps if steps else float("nan"), seconds,
     )  # fmt: skip
-    record = settings.to_dict() | plan.to_dict() | {"compiled inputs": law.compiled}
+    record = settings.to_dict() | run.plan.to_dict() | {"compiled inputs": law.compiled}
     segment = Segment(0, dict(mode.active), system.p.copy())
-    out = Trajectory(system, t, q, v.copy(), a, u, status, stats, (segment,), (), (), record)
+    out = Trajectory(system, t, q, v.copy(), a, u, run.status, stats, (segment,), (), (), record)
     if settings.every > 1:
         from dataclasses import replace
 
