@@ -6,6 +6,7 @@ the tolerance, and to fall with it. References: sheet 12.7, closed forms, one-co
 
 from __future__ import annotations
 
+import signal
 from functools import cache
 
 import numpy as np
@@ -198,6 +199,46 @@ def test_runs_that_end_early_say_why_and_keep_what_they_have(method):
 
     broken = sr.simulate(system, start, 1.0, formulation="ggl", method=method, inputs=torque)
     assert broken.status.code == "callback failed" and "no torque left" in broken.status.text
+
+
+@pytest.mark.parametrize("method", ["radau", "ida"])
+def test_ctrl_c_keeps_what_was_computed_and_the_run_goes_on_from_there(method):
+    system = library("four_bar")
+    start = system.assemble(velocities={"A": 1.0})
+    pressed = []
+
+    def torque(t, q, v):
+        if t > 0.4 and not pressed:  # which no symbol can answer, so Python is asked
+            pressed.append(t)
+            signal.raise_signal(signal.SIGINT)
+        return 0.1
+
+    first = sr.simulate(system, start, 1.0, method=method, formulation="ggl", inputs=torque, rtol=1e-8)
+    assert first.status.code == "interrupted" and 0.3 < first.t[-1] < 0.6 and first.t[0] == 0.0
+    whole = sr.simulate(system, first, 1.0, method=method, formulation="ggl", inputs=torque, rtol=1e-8)
+    assert whole.status.ok and whole.t[0] == 0.0 and np.all(np.diff(whole.t) > 0)
+    wanted = sr.simulate(system, start, 1.0, inputs=0.1, rtol=1e-12).q[-1]
+    np.testing.assert_allclose(whole.q[-1], wanted, rtol=0, atol=2 * LIMIT * 1e-8)
+
+
+def hopper() -> sr.System:
+    """A ball over a floor, and a slider that a spring pulls."""
+    mech = sr.Mechanism("hopper")
+    bodies = [mech.body(name, mass) for name, mass in (("ball", 0.7), ("slider", 1.1))]
+    mech.prismatic("z", mech.ground, bodies[0], "z", initial=1.0)
+    mech.prismatic("x", mech.ground, bodies[1], "x", initial=0.2, stiffness=30.0)
+    mech.contact("floor", sr.plane_on(mech.ground, (0, 0, 0), "z"), sr.point_on(bodies[0]), restitution=0.5)
+    return sr.compile(mech)
+
+
+def test_one_sided_constraints_are_refused_unless_left_out():
+    system = hopper()
+    start = system.assemble({"z": 1.0, "x": 0.2})
+    with pytest.raises(sr.StateError, match="one-sided constraints: not with a differential-algebraic form"):
+        sr.simulate(system, start, 1.0, method="ida")
+    traj = sr.simulate(system, start, 1.0, method="ida", rtol=1e-8, active={"floor": False})
+    z, x = 1.0 - 9.81 / 2, 0.2 * np.cos(np.sqrt(30.0 / 1.1))
+    np.testing.assert_allclose([traj["z"][-1], traj["x"][-1]], [z, x], rtol=0, atol=LIMIT * 1e-8)
 
 
 def test_splitting_needs_coordinates_that_can_be_split():

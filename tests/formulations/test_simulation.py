@@ -162,6 +162,40 @@ def test_baumgarte_is_the_correction_of_the_integrators():
     np.testing.assert_array_equal(one.q, two.q)
 
 
+def press() -> sr.System:
+    """A crank-rocker whose rocker hits a stop."""
+    mech = sr.Mechanism("press", planar=True)
+    sizes = {"crank": (1.0, 0.4), "coupler": (2.0, 1.1), "rocker": (1.5, 0.9)}
+    bodies = {
+        name: mech.body(name, mass, com=(length / 2, 0), inertia=sr.rod(mass, length))
+        for name, (mass, length) in sizes.items()
+    }
+    mech.revolute("A", mech.ground, bodies["crank"], initial=2.6, damping=0.02)
+    mech.revolute("B", bodies["crank"], bodies["coupler"], at=(0.4, 0), initial=-2.2)
+    mech.revolute("D", mech.ground, bodies["rocker"], at=(1.2, 0), initial=1.2, stiffness=40.0, rest=0.4)
+    mech.close("C", sr.point_on(bodies["coupler"], (1.1, 0)), sr.point_on(bodies["rocker"], (0.9, 0)))
+    mech.stop("stop", "D", 1.8, "low", restitution=0.6)
+    return sr.compile(mech)
+
+
+@pytest.mark.parametrize("form", ["projection", "virtual-mass", "null-space", "multiplier"])
+def test_impacts_and_changes_are_those_of_the_default_form(form):
+    system = press()
+    start = system.assemble({"A": 2.6}, velocities={"A": 3.0})
+
+    def heavier(t, x):
+        return sr.Change(velocities={"A": 1.5 * x["A.v"]})
+
+    events = [sr.Event("kick", lambda t: t - 0.25, action=heavier)]
+    one = sr.simulate(system, start, 1.5, rtol=1e-10, events=events)
+    two = sr.simulate(system, start, 1.5, rtol=1e-10, events=events, formulation=form)
+    assert one.status.ok and two.status.ok
+    assert [e.name for e in one.events] == [e.name for e in two.events]
+    assert {"kick", "stop"} <= {e.name for e in two.events} and len(two.events) > 3
+    np.testing.assert_allclose([e.t for e in two.events], [e.t for e in one.events], rtol=0, atol=1e-7)
+    np.testing.assert_allclose(two.q[-1], one.q[-1], rtol=0, atol=1e-6)
+
+
 # --- what does not fit ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("formulation", "options", "text"),
