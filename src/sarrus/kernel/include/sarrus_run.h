@@ -206,7 +206,8 @@ SR_FN real sr_length(const sr_motion *m, real left) {
     if (!m->released && h > most) h = most;
     if (m->released && h > m->h_old) h = m->h_old; /* what is dropped has no support to measure: keep the pace */
   }
-  return h * (sr_is_fixed(m) ? 1 + 1e-9 : 1.01) >= left ? left : h;
+  const int stretch = h * (sr_is_fixed(m) ? 1 + 1e-9 : 1.01) >= left; /* rather than a tiny step at the end */
+  return stretch && (sr_is_fixed(m) || left <= m->max_step) ? left : h < left ? h : left;
 }
 
 /* the time a bridge should take: until the rows carry as well as here again, on the way that the machine takes */
