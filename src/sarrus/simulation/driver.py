@@ -104,15 +104,6 @@ def simulate(
     return _finished(trajectory if previous is None else append(previous, trajectory), save)
 
 
-def _kind(plan: Plan) -> type[Run] | type[DaeRun]:
-    """The compiled integrators, or the solvers for differential-algebraic forms."""
-    if plan.form is None or not plan.form.index:
-        return Run
-    from sarrus.simulation.dae.run import DaeRun
-
-    return DaeRun
-
-
 def _finished(trajectory: Trajectory, save: str | PathLike[str] | None) -> Trajectory:
     """The trajectory, with a word in the log if it ended badly, and saved if that was asked for."""
     if not trajectory.status.ok:
@@ -148,3 +139,12 @@ def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) ->
         system.layout.group_rows(name)
         flags[name] = bool(on) and (name not in system.layout.one_sided or flags[name])
     return Mode(system, flags), state, previous
+
+
+def _kind(plan: Plan) -> type[Run] | type[DaeRun]:
+    """The compiled integrators, or the solvers for differential-algebraic forms."""
+    if plan.form is None or not plan.form.index:
+        return Run
+    from sarrus.simulation.dae.run import DaeRun
+
+    return DaeRun
