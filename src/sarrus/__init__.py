@@ -35,6 +35,10 @@ from sarrus.model.mechanism import Mechanism as Mechanism
 if TYPE_CHECKING:
     from sarrus.analysis.check import Check as Check
     from sarrus.analysis.check import check as check
+    from sarrus import control as control
+    from sarrus.control.inverse import InverseDynamics as InverseDynamics
+    from sarrus.control.inverse import gravity_compensation as gravity_compensation
+    from sarrus.control.inverse import inverse_dynamics as inverse_dynamics
     from sarrus.dynamics.compile import compile as compile
     from sarrus.dynamics.state import State as State
     from sarrus.dynamics.system import System as System
@@ -53,6 +57,9 @@ _LAZY = {
     "State": "sarrus.dynamics.state",
     "System": "sarrus.dynamics.system",
     "compile": "sarrus.dynamics.compile",
+    "InverseDynamics": "sarrus.control.inverse",
+    "gravity_compensation": "sarrus.control.inverse",
+    "inverse_dynamics": "sarrus.control.inverse",
     "Change": "sarrus.simulation.events",
     "Event": "sarrus.simulation.events",
     "Series": "sarrus.simulation.inputs",

@@ -1,0 +1,1 @@
+"""Control of constrained machines: torque resolution, controllers that run as compiled code, linear tools."""
