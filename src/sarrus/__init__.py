@@ -33,9 +33,9 @@ from sarrus.model.lagrangian import Lagrangian as Lagrangian
 from sarrus.model.mechanism import Mechanism as Mechanism
 
 if TYPE_CHECKING:
+    from sarrus import control as control
     from sarrus.analysis.check import Check as Check
     from sarrus.analysis.check import check as check
-    from sarrus import control as control
     from sarrus.control.inverse import InverseDynamics as InverseDynamics
     from sarrus.control.inverse import gravity_compensation as gravity_compensation
     from sarrus.control.inverse import inverse_dynamics as inverse_dynamics

@@ -87,6 +87,19 @@ def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
     return [(name, kind) for name in names.split()]
 
 
+class LoopRecord(ctypes.Structure):
+    """`sr_loop` of sarrus_loop.h."""
+
+    _fields_ = [
+        *_fields(_pointer, "numbers step memory low high rate noise"),
+        *_fields(_real, "delay start"),
+        ("ticks", _long),
+        ("random", ctypes.c_ulonglong),
+        ("queue", _pointer),
+        *_fields(_long, "room head count"),
+    ]
+
+
 @cache
 def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
     """`sr_crossing` and `sr_motion` of sarrus_motion.h for these sizes."""
@@ -121,6 +134,7 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         ("dense", type("_Dense", (ctypes.Structure,), {"_fields_": dense})),
         ("memory", _pointer),
         ("failed", _long),
+        ("loop", _pointer),
     ]
     return (
         type("_Crossing", (ctypes.Structure,), {"_fields_": crossing}),

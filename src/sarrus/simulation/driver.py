@@ -32,6 +32,7 @@ def simulate(
     dt: float | None = None,
     max_step: float = math.inf,
     inputs: Any = None,
+    control: Any = None,
     sample: float | None = None,
     events: Sequence[Event] | Event = (),
     output: Any = "steps",
@@ -60,8 +61,10 @@ def simulate(
         max_step: longest step [s].
         inputs: constants, a `Series` of samples, functions f(t), f(t, x) or f(t, q, v), or a mapping from input names
             to these. Functions are compiled if they can be; x gives everything by name (see `Moment`).
-        sample: period [s] at which `inputs` is asked for, its value being held meanwhile (a digital controller); such a
-            function is always called in Python, once for each period.
+        control: in place of `inputs`: a controller of `sarrus.control`, a function as for `inputs`, or a `Loop` around
+            one of these with sampling, delay, noise and limits.
+        sample: period [s] at which `inputs` or `control` is asked for, its value being held meanwhile (a digital
+            controller); a function is then always called in Python, once for each period.
         events: guards whose passing through zero is located (see `Event`).
         output: "steps" for every step, a number n for every n-th, or an array of times [s].
         crossing: at a singular position "continue" on the branch that the velocity chooses, "stop", or "release" the
@@ -90,14 +93,18 @@ def simulate(
         loop_error, baumgarte, max_steps,
     )  # fmt: skip
     state = mode.require(state, settings.drift)
-    run = Run(mode, state, settings, inputs, checked_events(events), progress)
-    trajectory = run.result(time.perf_counter() - began, system)
+    run = Run(mode, state, settings, inputs, control, checked_events(events), progress)
+    return _finished(run.result(time.perf_counter() - began, system), previous, save)
+
+
+def _finished(trajectory: Trajectory, previous: Trajectory | None, save: str | PathLike[str] | None) -> Trajectory:
+    """The whole motion, with a word in the log if it ended badly, and saved if that was asked for."""
     if previous is not None:
         from sarrus.simulation.trajectory import join
 
         trajectory = join(previous, trajectory)
     if not trajectory.status.ok:
-        log.warning("%s: %s", system.name, trajectory.status)
+        log.warning("%s: %s", trajectory.system.name, trajectory.status)
     if save is not None:
         _save(trajectory, save)
     return trajectory

@@ -73,6 +73,10 @@ class Law:
         compiled: whether it runs without Python.
         call: the law as a function of a moment, for messages.
         expression: its traced form as (symbols, expression), or None.
+        numbers: what a controller is given in place of the machine's parameters, or None.
+        switch: those numbers for other active constraints, or None.
+        loop: the kernel's record of the loop around it, or None.
+        keep: what that record points to.
     """
 
     initial: np.ndarray
@@ -81,6 +85,10 @@ class Law:
     compiled: bool
     call: Callable[[Moment], np.ndarray]
     expression: tuple[Symbols, Any] | None = None
+    numbers: np.ndarray | None = None
+    switch: Callable[[Mapping[str, bool]], np.ndarray] | None = None
+    loop: Any = None
+    keep: Any = None
 
 
 def make_law(system: System, inputs: Any, sample: float | None, start: State, t_end: float, called: Called) -> Law:

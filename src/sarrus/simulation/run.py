@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import threading
 import time
@@ -12,13 +13,14 @@ import numpy as np
 
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
-from sarrus.errors import SarrusError
+from sarrus.errors import SarrusError, StateError
 from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, METHODS, Motion, Passage
 from sarrus.simulation import derivatives
 from sarrus.simulation.callbacks import Called, numeric_moment
 from sarrus.simulation.endings import failure
 from sarrus.simulation.events import Change, Event, change_of, describe, make_guards
 from sarrus.simulation.inputs import make_law
+from sarrus.simulation.loop import make_control
 from sarrus.simulation.mode import LOOSE, Mode, shape_of
 from sarrus.simulation.progress import Progress
 from sarrus.simulation.settings import Settings
@@ -32,8 +34,9 @@ class Run:
     """A run from a state to its end; `result` makes the trajectory of what it found."""
 
     def __init__(
-        self, mode: Mode, state: State, settings: Settings, inputs: Any, events: Sequence[Event], progress: bool | None
-    ):
+        self, mode: Mode, state: State, settings: Settings, inputs: Any, control: Any, events: Sequence[Event],
+        progress: bool | None,
+    ):  # fmt: skip
         """Prepare the kernel and go."""
         self.mode, self.settings, self.events = mode, settings, events
         self.called = Called()
@@ -45,7 +48,10 @@ class Run:
         system, t0 = mode.system, float(state.t)
         self.start = state
         self.motion = motion = Motion(shape_of(system), _path(system))
-        self.law = make_law(system, inputs, settings.sample, state, settings.t_end, self.called)
+        if inputs is not None and control is not None:
+            raise StateError("simulate: give inputs or control, not both")
+        make, given = (make_law, inputs) if control is None else (make_control, control)
+        self.law = make(system, given, settings.sample, state, settings.t_end, self.called)
         guards = make_guards(system, events, state, settings.t_end, self.called)
         motion.call("law", self.law.callback)
         motion.call("guard", guards.callback)
@@ -79,6 +85,13 @@ class Run:
         motion.array("times", s.times)
         raw.every, raw.time_count = s.every, len(s.times)
         motion.u[: len(self.law.initial)] = self.law.initial
+        raw.loop = None if self.law.loop is None else ctypes.addressof(self.law.loop)
+        self._tell_law()
+
+    def _tell_law(self) -> None:
+        """Tell a controller which constraints are on."""
+        if self.law.switch is not None:
+            self.law.keep["numbers"][:] = self.law.switch(self.mode.active)
 
     def _place(self, state: State) -> None:
         """Put a state into the kernel, to start from there."""
@@ -204,6 +217,7 @@ class Run:
         """Start again after a change."""
         raw = self.motion.raw
         self.mode.enter(self.motion, state)
+        self._tell_law()
         self._place(state)
         raw.next_sample = max(raw.next_sample, float(state.t)) if self.law.sample else raw.next_sample
         if self.settings.every:
