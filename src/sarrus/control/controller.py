@@ -50,6 +50,38 @@ class Controller:
             raise StateError(self._not_finite(t))
         return w.u.copy()
 
+    def init(self) -> np.ndarray:
+        """What a controller with memory remembers at first; empty for the others."""
+        return np.zeros(self.memory_size)
+
+    def step(self, t: float, q: Any, v: Any, lam: Any, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One step of a controller with memory.
+
+        Args:
+            t: time [s].
+            q: positions.
+            v: velocities.
+            lam: measured multipliers of all constraint rows.
+            memory: what it remembers.
+
+        Returns:
+            The inputs, and what it remembers next.
+        """
+        if not self.memory_size:
+            return self(t, q, v), memory
+        w, after = self._work, np.array(memory, dtype=float)
+        w.t[0], w.q[:], w.v[:] = t, q, v
+        measured = np.ascontiguousarray(lam, dtype=float)
+        address = [*w.addresses[:4], measured.ctypes.data, after.ctypes.data, w.addresses[4]]
+        if measured.shape != (self.system.layout.m,) or after.shape != (self.memory_size,):
+            raise StateError(
+                f"step: expected {self.system.layout.m} multipliers and {self.memory_size} remembered numbers, got "
+                f"{measured.shape} and {after.shape}"
+            )
+        if self._library.sarrus_step(*map(ctypes.c_void_p, address)):
+            raise StateError(self._not_finite(t))
+        return w.u.copy(), after
+
     def _not_finite(self, t: float) -> str:
         return (
             f"{type(self).__name__} of {self.system.name}: the inputs are not finite at t = {t:g} s; expected finite "
