@@ -57,6 +57,7 @@ _LAZY = {
     "State": "sarrus.dynamics.state",
     "System": "sarrus.dynamics.system",
     "compile": "sarrus.dynamics.compile",
+    "control": "sarrus.control",
     "InverseDynamics": "sarrus.control.inverse",
     "gravity_compensation": "sarrus.control.inverse",
     "inverse_dynamics": "sarrus.control.inverse",
@@ -73,7 +74,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'sarrus' has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(_LAZY[name]), name)
+    module = importlib.import_module(_LAZY[name])
+    value = module if _LAZY[name] == f"sarrus.{name}" else getattr(module, name)
     globals()[name] = value
     return value
 

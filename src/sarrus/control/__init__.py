@@ -1,1 +1,54 @@
 """Control of constrained machines: torque resolution, controllers that run as compiled code, linear tools."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sarrus.control.controller import Controller as Controller
+    from sarrus.control.inverse import InverseDynamics as InverseDynamics
+    from sarrus.control.motion import HybridMotionForce as HybridMotionForce
+    from sarrus.control.motion import ProjectedInverseDynamics as ProjectedInverseDynamics
+    from sarrus.control.quasi import DependentCoordinates as DependentCoordinates
+    from sarrus.control.quasi import QuasiVelocityRegulation as QuasiVelocityRegulation
+    from sarrus.control.quasi import QuasiVelocityTracking as QuasiVelocityTracking
+    from sarrus.control.references import MinimumJerk as MinimumJerk
+    from sarrus.control.references import Polynomial as Polynomial
+    from sarrus.control.references import Samples as Samples
+    from sarrus.control.references import along_manifold as along_manifold
+    from sarrus.control.taskspace import Posture as Posture
+    from sarrus.control.taskspace import TaskSpace as TaskSpace
+    from sarrus.simulation.loop import Loop as Loop
+
+# names whose modules need CasADi or a compiler: imported when first used
+_LAZY = {
+    "Controller": "sarrus.control.controller",
+    "DependentCoordinates": "sarrus.control.quasi",
+    "HybridMotionForce": "sarrus.control.motion",
+    "InverseDynamics": "sarrus.control.inverse",
+    "Loop": "sarrus.simulation.loop",
+    "MinimumJerk": "sarrus.control.references",
+    "Polynomial": "sarrus.control.references",
+    "Posture": "sarrus.control.taskspace",
+    "ProjectedInverseDynamics": "sarrus.control.motion",
+    "QuasiVelocityRegulation": "sarrus.control.quasi",
+    "QuasiVelocityTracking": "sarrus.control.quasi",
+    "Samples": "sarrus.control.references",
+    "TaskSpace": "sarrus.control.taskspace",
+    "along_manifold": "sarrus.control.references",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'sarrus.control' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+__all__ = sorted(_LAZY)

@@ -64,7 +64,6 @@ class QuasiVelocityTracking(Controller):
         builder.column("AHEAD", s["M"] @ rate + m.coriolis(s["v"], w) + s["h"] - m.coriolis(s["v"], s["v"]))
         self.forces = add_forces(builder, forces)
         builder.texts.append(_across(builder))
-        builder.texts.append('#include "sarrus_control_hybrid.h"')
         super().__init__(
             builder, "quasi",
             "sr_control_tracking(t, q, v, p, &x, y + SR_Y_GOAL, p[SR_P_KD], p + SR_P_INVERSE, p + SR_P_ON, p + SR_P_SCALE, "
@@ -108,7 +107,6 @@ class QuasiVelocityRegulation(Controller):
         builder.number("KD", gain("kd", kd, 1, positive=True))
         builder.column("PULL", m.at_rest() - kps * (s["q"] - point))
         self.forces = add_forces(builder, forces)
-        builder.texts.append('#include "sarrus_control_hybrid.h"')
         call = "sr_control_regulation(&x, y + SR_Y_GOAL, p[SR_P_KD], p + SR_P_SCALE, &s);"
         super().__init__(builder, "quasi", call)
 

@@ -7,6 +7,8 @@
 #ifndef SARRUS_CONTROL_QUASI_H
 #define SARRUS_CONTROL_QUASI_H
 
+#include "sarrus_control_force.h"
+
 /* inputs for the free force w2 and, of what is left, for the wanted multipliers */
 SR_FN void sr_quasi_inputs(const sr_split *x, const real *force, const real *goal, const real *scale, sr_stack *u) {
   sr_start_stack(u, SR_NU, scale);
