@@ -141,7 +141,9 @@ def tracking(x: Plant, reference, kp, kd, step: float = 1e-5):
         return now.Mob @ now.M @ w
 
     w = tangent(state.t, state.q, x)
-    rate = (tangent(state.t + step, state.q + step * x.v, x) - tangent(state.t - step, state.q - step * x.v, x)) / (2 * step)
+    rate = (tangent(state.t + step, state.q + step * x.v, x) - tangent(state.t - step, state.q - step * x.v, x)) / (
+        2 * step
+    )
     C = christoffel(system, state)
     Z = x.Z
     return Z, Z.T @ (x.M @ rate + C @ w + x.h - C @ x.v) - kd * (Z.T @ x.M @ (x.v - w))

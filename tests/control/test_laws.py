@@ -218,7 +218,9 @@ def test_quasi_velocity_laws(name, motors, rng):
         Z, wrench = laws.tracking(x, numbers, 3.0, 4.0)
         expected = pinv_times(Z.T @ x.B, wrench)
         # differences of M and of the projector: 1e-5 squared, and rounding over 1e-5
-        np.testing.assert_allclose(follow(state.t, state.q, state.v), expected, atol=2e-7 * (1 + np.abs(expected).max()))
+        np.testing.assert_allclose(
+            follow(state.t, state.q, state.v), expected, atol=2e-7 * (1 + np.abs(expected).max())
+        )
         Z, wrench = laws.regulation(x, goal, 20.0, 5.0)
         expected = pinv_times(Z.T @ x.B, wrench)
         np.testing.assert_allclose(hold(state.t, state.q, state.v), expected, atol=1e-8 * (1 + np.abs(expected).max()))
@@ -278,7 +280,11 @@ def test_coriolis_matrix_is_skew_against_the_rate_of_the_mass_matrix(rng):
         n = system.layout.nv
         x = ca.SX.sym("x", n)
         s = m.s
-        f = ca.Function("f", [s["t"], s["q"], s["v"], s["p"], x], [m.coriolis(s["v"], x), m.coriolis(s["v"], s["v"]), m.at_rest(), m.along(s["M"], s["v"])])
+        f = ca.Function(
+            "f",
+            [s["t"], s["q"], s["v"], s["p"], x],
+            [m.coriolis(s["v"], x), m.coriolis(s["v"], s["v"]), m.at_rest(), m.along(s["M"], s["v"])],
+        )
         state = moving(system, rng)
         terms = system.terms(state)
         for _ in range(3):

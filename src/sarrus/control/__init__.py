@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sarrus.control.controller import Controller as Controller
     from sarrus.control.inverse import InverseDynamics as InverseDynamics
+    from sarrus.control.linear import Law as Law
+    from sarrus.control.linear import LinearQuadratic as LinearQuadratic
+    from sarrus.control.linear import uncontrollable as uncontrollable
+    from sarrus.control.linear import unobservable as unobservable
     from sarrus.control.motion import HybridMotionForce as HybridMotionForce
     from sarrus.control.motion import ProjectedInverseDynamics as ProjectedInverseDynamics
     from sarrus.control.quasi import DependentCoordinates as DependentCoordinates
@@ -24,6 +28,8 @@ _LAZY = {
     "DependentCoordinates": "sarrus.control.quasi",
     "HybridMotionForce": "sarrus.control.motion",
     "InverseDynamics": "sarrus.control.inverse",
+    "Law": "sarrus.control.linear",
+    "LinearQuadratic": "sarrus.control.linear",
     "Loop": "sarrus.simulation.loop",
     "MinimumJerk": "sarrus.control.references",
     "Polynomial": "sarrus.control.references",
@@ -34,6 +40,8 @@ _LAZY = {
     "Samples": "sarrus.control.references",
     "TaskSpace": "sarrus.control.taskspace",
     "along_manifold": "sarrus.control.references",
+    "uncontrollable": "sarrus.control.linear",
+    "unobservable": "sarrus.control.linear",
 }
 
 

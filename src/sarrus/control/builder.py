@@ -118,6 +118,23 @@ class Builder:
         lines += [*self.texts, f'#include "sarrus_control_{header}.h"', *self._prepare(), *_entry("law", call)]
         return "\n".join([*lines, *(_entry("step", step) if step else []), ""])
 
+    def plain_source(self, u: Any) -> str:
+        """C text of a law that is an expression itself."""
+        s, layout = self.machine.s, self.system.layout
+        function = Function("sr_expression", [s["t"], s["q"], s["v"], self.block()], [ca.cse(ca.densify(u))])
+        sizes = {"NQ": layout.nq, "NV": layout.nv, "NU": layout.nu}
+        return "\n".join([
+            '#include "sarrus_real.h"', *(f"#define SR_{key} {value}" for key, value in sizes.items()),
+            '#include "sarrus_types.h"', c_function(function, ["t", "q", "v", "p"], ["u"]),
+            f"SR_EXPORT long sarrus_law({_ARGUMENTS['law']}) {{",
+            "  int good = 1;",
+            "  sr_expression(t, q, v, p, u);",
+            "  for (int i = 0; i < SR_NU; i++) good &= u[i] - u[i] == 0;",
+            "  return !good;",
+            "}",
+            "",
+        ])  # fmt: skip
+
     def block(self) -> Any:
         """All numbers as symbols."""
         return _stack([symbol for symbol, _ in self.numbers.values()])

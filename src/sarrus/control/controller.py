@@ -28,10 +28,10 @@ class Controller:
         numbers: parameters, flags, gains and set points, as the code reads them.
     """
 
-    def __init__(self, builder: Builder, header: str, call: str, step: str = "", memory: int = 0):
+    def __init__(self, builder: Builder, header: str, call: str, step: str = "", memory: int = 0, plain: Any = None):
         """Generate, compile and load the code."""
         self.system = builder.system
-        self.source = builder.source(header, call, step)
+        self.source = builder.source(header, call, step) if plain is None else builder.plain_source(plain)
         self.numbers = builder.values
         self.memory_size = memory
         self._places = {name: builder.where(name) for name in builder.numbers}

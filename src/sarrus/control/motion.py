@@ -34,9 +34,7 @@ class ProjectedInverseDynamics(Controller):
     mass metric is commanded, so inputs stay bounded, but errors need not decay there.
     """
 
-    def __init__(
-        self, system: System, task: Any, reference: Any, kp: Any = 100.0, kd: Any = 20.0, weights: Any = None
-    ):
+    def __init__(self, system: System, task: Any, reference: Any, kp: Any = 100.0, kd: Any = 20.0, weights: Any = None):
         """Derive and compile the law.
 
         Args:
@@ -144,4 +142,3 @@ def _mobility(system: System) -> int | None:
         return system.rank(system.assemble(near=system.state(q))).mobility
     except SarrusError:
         return None
-

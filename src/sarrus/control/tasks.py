@@ -101,23 +101,30 @@ def _part(machine: MachineTerms, item: Any, index: int) -> Part:
         return Part(tuple(f"{item.name}[{k}]" for k in range(J.shape[0])), x, ca.sparsify(J), bias, values)
     if not callable(item):
         raise StateError(f"task: expected a coordinate name, a Task or a function of (t, x), got {item!r}")
-    count = arity(item, "task")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # CasADi comments on NumPy functions of its symbols
-        try:
-            value = apply(item, count, machine.moment)
-            parts = value.ravel().tolist() if isinstance(value, np.ndarray) else value
-            x = ca.densify(SX(ca.vertcat(*parts) if isinstance(parts, (list, tuple)) else parts))
-        except UnknownNameError:
-            raise
-        except Exception as error:
-            raise StateError(f"task: the function cannot be turned into an expression ({error})") from error
-    x = ca.reshape(x, x.numel(), 1)
+    x = traced(item, machine.moment, "task")
     if ca.depends_on(x, ca.vertcat(s["v"], s["t"])):
         raise StateError("task: the function must depend on the position alone, not on time or velocities")
     J = ca.sparsify(ca.jacobian(x, s["q"]) @ s["N"])
     bias = machine.along(J @ s["v"], s["v"])
     return Part(tuple(f"task{index}[{k}]" for k in range(x.numel())), x, J, ca.densify(bias), x.numel())
+
+
+def traced(function: Any, moment: Any, what: str) -> Any:
+    """A user's function of (t), (t, x) or (t, q, v) as one column of expressions."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # CasADi comments on NumPy functions of its symbols
+        try:
+            value = apply(function, arity(function, what), moment)
+            parts = value.ravel().tolist() if isinstance(value, np.ndarray) else value
+            x = ca.densify(SX(ca.vertcat(*parts) if isinstance(parts, (list, tuple)) else parts))
+        except UnknownNameError:
+            raise
+        except Exception as error:
+            raise StateError(
+                f"{what}: the function cannot be turned into an expression ({error}); write it with NumPy or CasADi "
+                "functions and without branches"
+            ) from error
+    return ca.reshape(x, x.numel(), 1)
 
 
 def _coordinate(machine: MachineTerms, name: str) -> Part:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +10,10 @@ import casadi as ca
 
 from sarrus.control.builder import Builder
 from sarrus.control.controller import Controller, add_actuation
-from sarrus.control.tasks import TaskTerms, task_terms
+from sarrus.control.tasks import TaskTerms, task_terms, traced
 from sarrus.control.terms import MachineTerms, gain
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
-from sarrus.simulation.callbacks import apply, arity
-from sarrus.symbolic.algebra import SX
 
 FORMULATIONS = ("direct", "minimal", "partitioned")
 
@@ -109,9 +106,7 @@ class TaskSpace(Controller):
             builder.column("POSTURE", _posture(builder, posture))
         self.task = tuple(name for x in terms for name in x.names)
         self.formulation = formulation
-        super().__init__(
-            builder, "task", "sr_control_task(&x, y + SR_Y_TASK, p + SR_P_INVERSE, p + SR_P_SCALE, &s);"
-        )
+        super().__init__(builder, "task", "sr_control_task(&x, y + SR_Y_TASK, p + SR_P_INVERSE, p + SR_P_SCALE, &s);")
 
     @staticmethod
     def _define(builder: Builder, terms: Sequence[TaskTerms], formulation: str) -> None:
@@ -137,9 +132,7 @@ def _potential(m: MachineTerms, potential: Any) -> Any:
         return ca.dot(G, G)
     if not callable(potential):
         raise StateError(f"Posture: expected 'gravity effort' or a function of (t, x), got {potential!r}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # CasADi comments on NumPy functions of its symbols
-        value = SX(apply(potential, arity(potential, "potential"), m.moment))
+    value = traced(potential, m.moment, "Posture")
     if value.numel() != 1 or ca.depends_on(value, m.s["v"]):
         raise StateError("Posture: the potential must return one expression of the position")
     return value

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sarrus.dynamics import assembly, manifold, rank
+from sarrus.dynamics import assembly, linear, manifold, rank
 from sarrus.dynamics.functions import Functions
+from sarrus.dynamics.linear import Linear
 from sarrus.dynamics.positions import Request
 from sarrus.dynamics.reference import row_norms
 from sarrus.dynamics.solution import ConstraintForces, Energy, Rank, Solution, TermValues
@@ -248,6 +249,16 @@ class System:
             active: constraint name -> False for those switched off.
         """
         return rank.projector(self, state, metric, active)
+
+    def linearise(self, state: State, u: Any = None, active: Mapping[str, bool] | None = None) -> Linear:
+        """Small motions about a state, on the manifold, with exact derivatives: eigenmodes, and ẋ = A x + B u.
+
+        Args:
+            state: one state; an equilibrium, if eigenvalues are to mean stability.
+            u: inputs there.
+            active: constraint name -> False for those switched off.
+        """
+        return linear.linearise(self, state, u, active)
 
     def active_rows(self, active: Mapping[str, bool] | None) -> np.ndarray:
         """One flag for each row: 1 active, 0 switched off."""
