@@ -23,7 +23,7 @@ def run(gravity: bool, damping: float = 5.0, t_end: float = 10.0, dt: float = 1e
     """Move the tip by (-0.3, 0.2) m."""
     start = system.assemble()
     home = system.frame(start, "tip")[0][[0, 2]]
-    goal = home + [-0.3, 0.2]
+    goal = home + np.array([-0.3, 0.2])
     posture = sr.control.Posture("gravity effort", gain=0.1, damping=damping, gravity=gravity)
     control = sr.control.TaskSpace(system, tip, goal, kp=100.0, kd=20.0, formulation="partitioned", posture=posture)
     traj = sr.simulate(system, start, t_end, control=control, method="rk4", dt=dt)

@@ -25,7 +25,7 @@ class Plant:
         self.Mob = pinv(self.P @ self.M @ self.P, rcond=1e-10)
         self.Mi = np.linalg.inv(self.M)
         self.Phibar = self.Mi @ self.A.T @ pinv(self.A @ self.Mi @ self.A.T, rcond=1e-10)
-        self.r = int(round(np.trace(self.Q)))
+        self.r = round(float(np.trace(self.Q)))
 
     @property
     def V2(self) -> np.ndarray:

@@ -70,7 +70,9 @@ def test_motion_and_force_do_not_notice_each_other(name, motors, task, force):
     np.testing.assert_allclose(pushed.q[:, where], base.q[:, where], atol=1e-9)
     assert np.abs(moved.q[:, where] - base.q[:, where]).max() > 0.01
     np.testing.assert_allclose(other, lam, atol=1e-9 * (1 + np.abs(moved.u).max()))
-    np.testing.assert_allclose(lam, (1 + np.sin(5 * base.t))[:, None] * np.ones(len(kept)), atol=1e-9 * (1 + np.abs(base.u).max()))
+    np.testing.assert_allclose(
+        lam, (1 + np.sin(5 * base.t))[:, None] * np.ones(len(kept)), atol=1e-9 * (1 + np.abs(base.u).max())
+    )
 
 
 @pytest.mark.parametrize("sample", [None, 1e-3])
@@ -118,10 +120,15 @@ def test_a_contact_is_made_under_control():
 
     control = sr.control.TaskSpace(system, tip, [1.0, 1.3], kp=40.0, kd=12.0)
     # a hair before the wall, so that the tip on the wall is past it for good
-    meet = sr.Event("touch", lambda t, x: x["tip.position"][0] - (1.2 - 1e-7), action=lambda t, x: sr.Change(active={"wall": True}))
+    meet = sr.Event(
+        "touch",
+        lambda t, x: x["tip.position"][0] - (1.2 - 1e-7),
+        direction=1,
+        action=lambda t, x: sr.Change(active={"wall": True}),
+    )
     traj = sr.simulate(system, start, 4.0, control=control, active={"wall": False}, events=[meet])
     assert traj.status.ok, str(traj.status)
-    assert len(traj.events) == 1
+    assert traj.events[0].action == "wall switched on"
     place = system.frame(traj.final, "tip")[0]
     assert place[0] == pytest.approx(1.2, abs=1e-9)  # projected onto the wall
     assert place[2] == pytest.approx(1.0, abs=1e-4)
@@ -134,3 +141,27 @@ def test_a_contact_is_made_under_control():
     J = system.task("point", next(iter(system.description.frames.values()))).evaluate(at)[1]
     a = system.acceleration(at, traj.u[-1], active={"wall": True})
     assert abs((J @ a)[0]) < 1e-9
+
+
+def test_what_inputs_can_do_is_told():
+    arms = machine("two_arms")
+    home = arms.assemble()
+    found = sr.control.controllability(arms, home, ["object.x", "object.z"], forces=["left grip", "right grip"])
+    assert (found.mobility, found.reached) == (3, 3)
+    assert len(found.internal) == 3
+    assert found.task == (2, 2)
+    assert found.forces == (6, 3)
+    assert "forces: 3 of 6 can be set" in str(found)
+    bar = sr.compile(sr.library.build("five_bar", motors=("A",)))
+    found = sr.control.controllability(bar, bar.assemble(), ["A", "E"])
+    assert (found.mobility, found.reached, found.task) == (2, 1, (2, 1))
+    assert "not reached: (" in str(found)
+    # sheet 8: the selector test "S~ A' of full rank" says nothing for a tree, the task can still be controlled
+    chain = machine("underactuated_chain")
+    found = sr.control.controllability(chain, chain.assemble(), lambda t, x: x["tip.position"][[0, 2]])
+    assert (found.mobility, found.reached, found.task) == (3, 2, (2, 2))
+    # sheet 12.5: at platform angle 0 the legs meet in a point and the elbows lose the platform's turn
+    platform = machine("planar_platform")
+    level = platform.assemble({"platform.x": 0, "platform.z": 0, "platform.angle": 0})
+    assert sr.control.controllability(platform, level).reached == 2
+    assert sr.control.controllability(platform, platform.assemble()).reached == 3

@@ -1,4 +1,4 @@
-"""The papers' control examples, as scripts of the manual, with the parameters and the measured numbers of the sheet (12).
+"""The papers' control examples, as scripts of the manual: parameters and measured numbers of the sheet (12).
 
 A number of the sheet that depends on rounding is a bound; one that does not is compared.
 """
@@ -88,7 +88,7 @@ def test_platform_on_elbows():
 
 
 def test_underactuated_chain():
-    """Sheet 12.6: deviation 1.1e-11, swing of q1 .0831348 for ever, peak torque 13.5; another start is lost at 0.034 s."""
+    """Sheet 12.6: deviation 1.1e-11, swing of q1 .0831348 for ever, peak torque 13.5; another start lost."""
     results = script("underactuated_control").main()
     x = results["stable pose"]
     assert x["deviation"] < 1.3e-11

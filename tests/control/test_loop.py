@@ -60,7 +60,11 @@ def test_sampled_and_delayed_law_moves_the_carts_on_parabolas(delay, compiled):
 def test_limits_of_effort_and_rate():
     system = cart()
     loop = sr.control.Loop(
-        sr.control.Law(system, law), period=0.02, effort={"x": 1.2, "y": (-0.4, 0.1)}, rate={"x": 10.0}, initial=[0.5, 0.0]
+        sr.control.Law(system, law),
+        period=0.02,
+        effort={"x": 1.2, "y": (-0.4, 0.1)},
+        rate={"x": 10.0},
+        initial=[0.5, 0.0],
     )
     traj = sr.simulate(system, system.assemble(), 1.0, control=loop, method="rk4", dt=0.02)
 
@@ -75,7 +79,9 @@ def test_limits_of_effort_and_rate():
     assert u[:, 0].max() == 1.2
     assert u[:, 1].min() == -0.4
     # without a period: limits at every evaluation; and those of the description
-    free = sr.simulate(system, system.assemble(), 1.0, control=sr.control.Loop(lambda t: [40 * ca.sin(9 * t), 50.0], effort=True))
+    free = sr.simulate(
+        system, system.assemble(), 1.0, control=sr.control.Loop(lambda t: [40 * ca.sin(9 * t), 50.0], effort=True)
+    )
     assert free.u[:, 0].max() == 5.0
     assert free.u[:, 0].min() == -4.0
     np.testing.assert_array_equal(free.u[1:, 1], 5.0)

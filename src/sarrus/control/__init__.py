@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from sarrus.control.quasi import DependentCoordinates as DependentCoordinates
     from sarrus.control.quasi import QuasiVelocityRegulation as QuasiVelocityRegulation
     from sarrus.control.quasi import QuasiVelocityTracking as QuasiVelocityTracking
+    from sarrus.control.reach import Controllability as Controllability
+    from sarrus.control.reach import controllability as controllability
     from sarrus.control.references import MinimumJerk as MinimumJerk
     from sarrus.control.references import Polynomial as Polynomial
     from sarrus.control.references import Samples as Samples
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 # names whose modules need CasADi or a compiler: imported when first used
 _LAZY = {
     "Controller": "sarrus.control.controller",
+    "Controllability": "sarrus.control.reach",
     "DependentCoordinates": "sarrus.control.quasi",
     "HybridMotionForce": "sarrus.control.motion",
     "InverseDynamics": "sarrus.control.inverse",
@@ -40,6 +43,7 @@ _LAZY = {
     "Samples": "sarrus.control.references",
     "TaskSpace": "sarrus.control.taskspace",
     "along_manifold": "sarrus.control.references",
+    "controllability": "sarrus.control.reach",
     "uncontrollable": "sarrus.control.linear",
     "unobservable": "sarrus.control.linear",
 }
@@ -59,4 +63,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
 
 
-__all__ = sorted(_LAZY)
+__all__ = [name for name in __dir__() if not name.startswith("_") and name not in ("Any", "TYPE_CHECKING")]

@@ -29,7 +29,16 @@ class Controller:
     """
 
     def __init__(self, builder: Builder, header: str, call: str, step: str = "", memory: int = 0, plain: Any = None):
-        """Generate, compile and load the code."""
+        """Generate, compile and load the code.
+
+        Args:
+            builder: with the law's columns, vectors and numbers.
+            header: sarrus_control_<header>.h does the work.
+            call: the statement that calls it.
+            step: the same for a law with memory.
+            memory: how many numbers that law remembers.
+            plain: in place of all this, the inputs as an expression.
+        """
         self.system = builder.system
         self.source = builder.source(header, call, step) if plain is None else builder.plain_source(plain)
         self.numbers = builder.values
@@ -128,7 +137,8 @@ class Controller:
             return self._law
         if self.memory_size:
             raise SarrusError(
-                f"{type(self).__name__} of {a.name} has memory: it needs a machine with the same coordinates, not {b.name}"
+                f"{type(self).__name__} of {a.name} has memory: it needs a machine with the same coordinates, "
+                f"not {b.name}"
             )
         return ctypes.CDLL(str(build_library(mapped(self.source, self.system, plant)))).sarrus_mapped
 

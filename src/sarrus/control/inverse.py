@@ -11,7 +11,6 @@ v̇ = Z p + a_n, and the equations of motion are p + Zᵀ h = G u with G = Zᵀ 
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from sarrus.dynamics.rank import scaled_rows
 from sarrus.dynamics.state import State, checked_array
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError, UnknownNameError
+from sarrus.simulation.loop import input_limits
 
 if TYPE_CHECKING:
     from sarrus.simulation.trajectory import Trajectory
@@ -62,7 +62,8 @@ class InverseDynamics:
     def __str__(self) -> str:
         """Inputs, and whether they do."""
         if self.u.ndim == 2:
-            return f"{len(self.u)} states, {int(np.sum(self.feasible))} feasible, largest residual {max(self.residual):.3g}"
+            good = int(np.sum(self.feasible))
+            return f"{len(self.u)} states, {good} feasible, largest residual {max(self.residual):.3g}"
         lines = [f"inputs {np.array2string(self.u, precision=6)}"]
         if self.feasible:
             lines[0] += ", unique" if self.unique else f", not unique ({len(self.internal)} internal patterns)"
@@ -104,7 +105,7 @@ def inverse_dynamics(
     """
     states, wanted = _question(system, state, accelerations)
     scale = _scales(system, weights)
-    low, high = _limits(system, limits)
+    low, high = input_limits(system, limits, "limits")
     goal = _forces(system, forces)
     push = _rows(system, unilateral)
     single = states.count is None
@@ -176,8 +177,8 @@ def _one(
     directions = np.linalg.solve(L.T, V2 @ left[:, len(values) :]).T
     lam = X @ (c + V1.T @ (h - B @ u))
     reason = "" if reached and possible else _reason(
-        system, possible, np.linalg.norm(forbidden) > EXACT * max(size, 1e-300),
-        np.linalg.norm(left[:, len(values) :].T @ w) > EXACT * max(size, 1e-300), directions, state,
+        system, possible, bool(np.linalg.norm(forbidden) > EXACT * max(size, 1e-300)),
+        bool(np.linalg.norm(left[:, len(values) :].T @ w) > EXACT * max(size, 1e-300)), directions, state,
     )  # fmt: skip
     error = np.full(len(flags), np.nan)
     if goal is not None:
@@ -254,7 +255,7 @@ def _scales(system: System, weights: Any) -> np.ndarray:
     if weights is None:
         return np.ones(len(names))
     if isinstance(weights, str):
-        low, high = _limits(system, True)
+        low, high = input_limits(system, True, "limits")
         size = np.maximum(np.abs(low), np.abs(high))
         if weights != "limits" or not np.isfinite(size).all() or not np.all(size > 0):
             raise StateError(
@@ -270,28 +271,6 @@ def _scales(system: System, weights: Any) -> np.ndarray:
     if values.ndim != 1 or not np.all(values > 0):
         raise StateError(f"weights: expected one positive number for each of {', '.join(names)}, got {weights!r}")
     return 1 / np.sqrt(values)
-
-
-def _limits(system: System, limits: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest value of each input."""
-    layout = system.layout
-    low, high = np.full(layout.nu, -np.inf), np.full(layout.nu, np.inf)
-    if limits is None or limits is False:
-        return low, high
-    if limits is True:
-        limits = dict(layout.u_limits)
-    if not isinstance(limits, Mapping):
-        limits = dict.fromkeys(layout.u_names, limits)
-    for name, value in limits.items():
-        where = layout.find(name, "u")
-        try:
-            pair = (-float(value), float(value)) if isinstance(value, numbers.Real) else tuple(map(float, value))
-        except (TypeError, ValueError):
-            pair = ()
-        if len(pair) != 2 or not pair[0] <= pair[1]:
-            raise StateError(f"limits of {name!r}: expected a positive number or (low, high), got {value!r}")
-        low[where], high[where] = pair
-    return low, high
 
 
 def _forces(system: System, forces: Mapping[str, Any] | None) -> np.ndarray | None:

@@ -61,7 +61,8 @@ class LinearQuadratic(Controller):
     r"""Linear quadratic regulator about an equilibrium, on the directions that the constraints leave free.
 
     $u = u_0 - K x$, $x = (θ, ω)$ the reduced state of `Linear`, with K from the Riccati equation of the smallest
-    $\int (\delta^T Q_q \delta + v^T Q_v v + u^T R u)\,dt$. Weights are given for coordinates; they need not be independent.
+    $\int (\delta^T Q_q \delta + v^T Q_v v + u^T R u)\,dt$. Weights are given for coordinates, which need not be
+    independent.
 
     Stability: of the linear machine always, if every unstable mode is controllable and shows in the weights (both are
     checked); of the machine itself near the equilibrium.
@@ -76,8 +77,8 @@ class LinearQuadratic(Controller):
 
         Args:
             linear: from `system.linearise`, at an equilibrium.
-            states: weights by name, "A" for a position, "A.v" for a velocity; 1 for all positions and 0 for velocities if
-                not given.
+            states: weights by name, "A" for a position, "A.v" for a velocity; 1 for all positions and 0 for velocities
+                if not given.
             inputs: weight of each input: a number, or by name.
         """
         from scipy.linalg import solve_continuous_are
@@ -85,8 +86,8 @@ class LinearQuadratic(Controller):
         system, layout = linear.system, linear.system.layout
         if np.linalg.norm(linear.drift) > 1e-6 * (1 + np.linalg.norm(linear.A)):
             raise StateError(
-                "LinearQuadratic: the state is no equilibrium (its acceleration or velocity is not zero); find the inputs "
-                "that hold it with sr.gravity_compensation and linearise with these"
+                "LinearQuadratic: the state is no equilibrium (its acceleration or velocity is not zero); find the "
+                "inputs that hold it with sr.gravity_compensation and linearise with these"
             )
         bad = [mode for mode in uncontrollable(linear) if mode.eigenvalue.real > -1e-9]
         if bad:
@@ -105,8 +106,8 @@ class LinearQuadratic(Controller):
             P = solve_continuous_are(linear.A, linear.B, C.T @ (size[:, None] * C), np.diag(R))
         except np.linalg.LinAlgError as error:
             raise StateError(
-                f"LinearQuadratic: the Riccati equation has no stabilising solution ({error}); give weights to all modes "
-                "that do not decay"
+                f"LinearQuadratic: the Riccati equation has no stabilising solution ({error}); give weights to all "
+                "modes that do not decay"
             ) from error
         self.gain = linear.B.T @ P / R[:, None]
         self.eigenvalues = np.linalg.eigvals(linear.A - linear.B @ self.gain)

@@ -60,10 +60,11 @@ class HybridMotionForce(Controller):
 
     $$f = h + \kappa M a_n + (I + \kappa) P M u_p + u_F, \qquad u_F = A^T \lambda_c,$$
 
-    with the multipliers $\lambda_c = \lambda_d + k_F e_\lambda + k_I \int e_\lambda$, $e_\lambda = \lambda_d - \lambda$. With passive joints
-    (the paper's H) the motion comes first, and the wanted multipliers are met as far as inputs that move nothing can.
-    So the motion never depends on the force errors; `controllability` tells how many forces can be had. Of redundant rows
-    only the part $A A^+ \lambda$ can be controlled.
+    with the multipliers $\lambda_c = \lambda_d + k_F e_\lambda + k_I \int e_\lambda$, $e_\lambda = \lambda_d -
+    \lambda$. With passive joints (the paper's H) the motion comes first, and the wanted multipliers are met as far as
+    inputs that move nothing can. So the motion never depends on the force errors; `controllability` tells how many
+    forces can be had. Of redundant
+    rows only the part $A A^+ \lambda$ can be controlled.
 
     Gains act on multipliers, since the integral of a force vector in a direction that turns is never right.
 
@@ -98,8 +99,8 @@ class HybridMotionForce(Controller):
             builder.number(name.upper(), gain(name, value, 1))
         inputs = "p + SR_P_SCALE, &s);"
         feedback = (
-            "real goal[SR_DIM(SR_NF)]; sr_force_feedback(t, y + SR_Y_GOAL, lam, p + SR_P_INVERSE, p[SR_P_KF], p[SR_P_KI], "
-            f"memory, goal); sr_control_hybrid(&x, y + SR_Y_TASK, goal, {inputs}"
+            "real goal[SR_DIM(SR_NF)]; sr_force_feedback(t, y + SR_Y_GOAL, lam, p + SR_P_INVERSE, p[SR_P_KF], "
+            f"p[SR_P_KI], memory, goal); sr_control_hybrid(&x, y + SR_Y_TASK, goal, {inputs}"
         )
         self.gains = float(kf), float(ki)
         with_memory = any(self.gains)
@@ -119,8 +120,8 @@ def add_task(builder: Builder, task: Any, reference: Any, kp: Any, kd: Any) -> t
     mobility = _mobility(builder.system)
     if mobility is not None and terms.size != mobility:
         raise StateError(
-            f"task: {', '.join(terms.names)} are {terms.size} value(s), but {builder.system.name} has mobility {mobility}; "
-            "expected a chart of its free motion (as many independent values), or use TaskSpace"
+            f"task: {', '.join(terms.names)} are {terms.size} value(s), but {builder.system.name} has mobility "
+            f"{mobility}; expected a chart of its free motion (as many independent values), or use TaskSpace"
         )
     builder.column("J", terms.J.T)
     target = builder.follow(reference, terms.values, "reference")

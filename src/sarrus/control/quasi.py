@@ -28,13 +28,14 @@ class QuasiVelocityTracking(Controller):
 
     $$u_r = \dot s + \Gamma_r s - K_d \epsilon, \qquad \Gamma_r = Z^T (M \dot Z + C Z)\ \text{(skew)},$$
 
-    and of the inputs that then are left, those with $\lambda = \lambda_d$. $\epsilon$ decays exactly as $e^{-K_d t}$ (with the
-    $\Gamma_r$ of the print, which is not skew, it may grow first).
+    and of the inputs that then are left, those with $\lambda = \lambda_d$. $\epsilon$ decays exactly as $e^{-K_d t}$
+    (with the $\Gamma_r$ of the print, which is not skew, it may grow first).
 
-    Stability: local. With $\epsilon = 0$ the error obeys $\dot{\tilde q} = -\Pi K_p \tilde q$ to first order, Π the projector on
+    Stability: local. With $\epsilon = 0$ the error obeys $\dot{\tilde q} = -\Pi K_p \tilde q$ to first order, Π the
+        projector on
     the allowed motions: it goes to zero from errors that are small against the bends of the manifold; positions with
-    $Z^T K_p \tilde q = 0$ elsewhere are spurious equilibria. Every free motion must be reachable, and the reference must
-    satisfy the constraints. Steady holonomic constraints only.
+    $Z^T K_p \tilde q = 0$ elsewhere are spurious equilibria. Every free motion must be reachable, and the reference
+    must satisfy the constraints. Steady holonomic constraints only.
     """
 
     def __init__(
@@ -66,8 +67,8 @@ class QuasiVelocityTracking(Controller):
         builder.texts.append(_across(builder))
         super().__init__(
             builder, "quasi",
-            "sr_control_tracking(t, q, v, p, &x, y + SR_Y_GOAL, p[SR_P_KD], p + SR_P_INVERSE, p + SR_P_ON, p + SR_P_SCALE, "
-            "&s);",
+            "sr_control_tracking(t, q, v, p, &x, y + SR_Y_GOAL, p[SR_P_KD], p + SR_P_INVERSE, p + SR_P_ON, "
+            "p + SR_P_SCALE, &s);",
         )  # fmt: skip
 
 
@@ -80,7 +81,8 @@ class QuasiVelocityRegulation(Controller):
 
     and of the inputs that then are left, those with $\lambda = \lambda_d$.
 
-    Stability: $V = (|v_r|^2 + \tilde q^T K_p \tilde q)/2$ never grows, so the machine comes to rest where $Z^T K_p \tilde q = 0$:
+    Stability: $V = (|v_r|^2 + \tilde q^T K_p \tilde q)/2$ never grows, so the machine comes to rest where $Z^T K_p
+        \tilde q = 0$:
     at a critical point of the distance $\tilde q^T K_p \tilde q$ on the manifold. The goal is one of them and the start
     decides which; a start from which the distance has no other minimum on the way is safe. To cover more, move the set
     point along the manifold (`DependentCoordinates` does so). Every free motion must be reachable.
@@ -118,7 +120,8 @@ class DependentCoordinates(Controller):
 
     $$B u = R\,(G - K_p e - K_d (v - v_d)), \qquad R = B (P B)^+, \quad e = q - q_d .$$
 
-    The printed law has a further term, $-\sigma K_p |e|\, v / |v|$ with $\sigma > 1$. This is dry friction stronger than the
+    The printed law has a further term, $-\sigma K_p |e|\, v / |v|$ with $\sigma > 1$. This is dry friction stronger
+    than the
     spring: every position at rest is an equilibrium, the machine sticks where it is, and chatters when sampled. Hence
     σ = 0 here, and the reference is moved along the manifold (`along_manifold`), so that |e| stays small and no other
     equilibrium comes near.

@@ -1,12 +1,13 @@
 """Small motions about a motion: exact derivatives of the constrained machine in coordinates of its own manifold.
 
-Positions near q₀ are q = q₀ ⊞ δ. With M-orthonormal bases Z_h of the directions that the holonomic constraints allow and Z
-of those that all constraints allow (sheet 6, 7), both fixed at q₀,
+Positions near q₀ are q = q₀ ⊞ δ. With M-orthonormal bases Z_h of the directions that the holonomic constraints allow
+and Z of those that all constraints allow (sheet 6, 7), both fixed at q₀,
 
     θ = Z_hᵀ M₀ δ,   ω = Zᵀ M₀ v,   δ = Z_h θ,   v - v₀ = Z ω + Y θ    (to first order),
 
 Y θ being the least velocity that makes up for the change of A(q): A₀ Y = -∂(A v₀ - a)/∂q Z_h. The acceleration is
-differentiated through its own equations, M v̇ + h - Aᵀλ - B u = 0 and A v̇ - γ = 0 (sheet 4), so nothing is approximated.
+differentiated through its own equations, M v̇ + h - Aᵀλ - B u = 0 and A v̇ - γ = 0 (sheet 4), so nothing is
+approximated.
 """
 
 from __future__ import annotations

@@ -49,7 +49,9 @@ def _called(run: Run, t: float, culprit: str) -> Status:
         return Status("interrupted", f"at {where(run.mode.system.layout, run.motion.get('q'))}", t)
     whose = culprit or "a function of yours"
     if error is None:  # compiled code has no exceptions: it returns nonzero
-        return Status("not finite", f"the controller's inputs at {where(run.mode.system.layout, run.motion.get('q'))}", t)
+        return Status(
+            "not finite", f"the controller's inputs at {where(run.mode.system.layout, run.motion.get('q'))}", t
+        )
     line = ""
     trace = error.__traceback__ if error else None
     while trace is not None:

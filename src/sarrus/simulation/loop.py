@@ -25,12 +25,13 @@ class Loop:
 
     Attributes:
         control: a controller of `sarrus.control`, or a function f(t), f(t, x) or f(t, q, v) that returns the inputs.
-        period: time between two looks at the machine [s]; the inputs are held meanwhile. Not given: at every evaluation.
+        period: time between two looks at the machine [s]; the inputs are held meanwhile. Not given: at every
+            evaluation.
         delay: from the look to the moment when its inputs take effect [s]; needs a period.
         effort: limits of the inputs: True for those of the description, a number, (low, high), or by name.
         rate: largest change of each input in a second: a number, or by name; needs a period.
-        noise: standard deviation of what is measured: coordinate name -> that of its position, name.v -> of its velocity
-            (for a quaternion: of a small turn about each axis of the body [rad]); needs a period and a seed.
+        noise: standard deviation of what is measured: coordinate name -> that of its position, name.v -> of its
+            velocity (for a quaternion: of a small turn about each axis of the body [rad]); needs a period and a seed.
         seed: of the noise, a whole number.
         initial: inputs until the first ones take effect; zero if not given.
     """
@@ -74,11 +75,12 @@ def make_control(
     if step is not None:
         if loop.period is None:
             raise StateError(
-                f"{type(loop.control).__name__} has memory, so it works at given times: put it into a Loop with a period"
+                f"{type(loop.control).__name__} has memory, so it works at given times: put it into a Loop with a "
+                "period"
             )
         record.step = ctypes.cast(step, ctypes.c_void_p).value
         keep["memory"] = np.zeros(loop.control.memory_size)
-    keep["low"], keep["high"] = _efforts(system, loop.effort)
+    keep["low"], keep["high"] = input_limits(system, loop.effort, "effort")
     keep["rate"] = _rates(system, loop.rate)
     if loop.noise:
         keep["noise"] = _noise(system, loop.noise)
@@ -111,23 +113,23 @@ def _positive(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
 
 
-def _efforts(system: System, effort: Any) -> tuple[np.ndarray, np.ndarray]:
+def input_limits(system: System, limits: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest value of each input: True for those of the description, a number, (low, high), or by name."""
     layout = system.layout
     low, high = np.full(layout.nu, -np.inf), np.full(layout.nu, np.inf)
-    if effort is None or effort is False:
+    if limits is None or limits is False:
         return low, high
-    if effort is True:
-        effort = dict(layout.u_limits)
-    given = effort if isinstance(effort, Mapping) else dict.fromkeys(layout.u_names, effort)
+    given: Any = dict(layout.u_limits) if limits is True else limits
+    given = given if isinstance(given, Mapping) else dict.fromkeys(layout.u_names, given)
     for name, value in given.items():
-        pair = (-value, value) if _positive(value) else value
+        where = layout.find(name, "u")
+        pair: Any = (-value, value) if _positive(value) else value
         try:
-            a, b = map(float, pair)
+            a, b = (float(x) for x in pair)
         except (TypeError, ValueError):
             a, b = 1.0, 0.0
         if not a <= b:
-            raise StateError(f"effort of {name!r}: expected a positive number or (low, high), got {value!r}")
-        where = layout.find(name, "u")
+            raise StateError(f"{what} of {name!r}: expected a positive number or (low, high), got {value!r}")
         low[where], high[where] = a, b
     return low, high
 
@@ -135,7 +137,9 @@ def _efforts(system: System, effort: Any) -> tuple[np.ndarray, np.ndarray]:
 def _rates(system: System, rate: Any) -> np.ndarray:
     layout = system.layout
     out = np.full(layout.nu, np.inf)
-    given = rate if isinstance(rate, Mapping) else dict.fromkeys(layout.u_names, rate) if rate is not None else {}
+    if rate is None:
+        return out
+    given: Any = rate if isinstance(rate, Mapping) else dict.fromkeys(layout.u_names, rate)
     for name, value in given.items():
         if not _positive(value):
             raise StateError(f"rate of {name!r}: expected a positive number for each second, got {value!r}")
