@@ -54,10 +54,10 @@ class Moment:
             return _part(self.lam, self.layout.group_rows(stem))
         if name in self.p:
             return self.p[name]
-        sources = {"q": (self.q, name), "v": (self.v, name), "u": (self.u, name)}
-        if part in sources:
-            sources = {part: (sources[part][0], stem), **sources}
-        for kind, (values, asked) in sources.items():
+        known = {"q": self.q, "v": self.v, "u": self.u}
+        sources = [(part, stem)] if part in known else []
+        for kind, asked in [*sources, *((kind, name) for kind in known)]:
+            values = known[kind]
             try:
                 where = self.layout.find(asked, kind)
             except UnknownNameError:
