@@ -290,7 +290,7 @@ def _forces(system: System, forces: Mapping[str, Any] | None) -> np.ndarray | No
 def _rows(system: System, names: Iterable[str]) -> np.ndarray:
     if isinstance(names, str):
         names = (names,)
-    known = system.groups
+    known = system.layout.groups
     out: list[int] = []
     for name in names:
         if name not in known:

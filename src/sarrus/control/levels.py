@@ -48,12 +48,21 @@ class Inequalities:
         return float(np.max((K @ u - k) / size))
 
 
-def split(K: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Singular value decomposition of K diag(scale) with its rank decided: U, σ (those that count), V, null space."""
+def split(
+    K: np.ndarray, scale: np.ndarray, strongest: float | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Singular value decomposition of K diag(scale) with its rank decided: U, σ (those that count), V, null space.
+
+    Args:
+        K: the matrix.
+        scale: of its columns.
+        strongest: what the singular values are compared with; the largest of them if not given.
+    """
     if not K.size:
         return np.eye(K.shape[0]), np.zeros(0), np.zeros((K.shape[1], 0)), np.eye(K.shape[1])
     U, sigma, Vt = np.linalg.svd(K * scale)
-    r = int(np.sum(sigma > RANK * sigma[0])) if sigma.size and sigma[0] > 0 else 0
+    strongest = float(sigma[0]) if strongest is None else strongest
+    r = int(np.sum(sigma > RANK * strongest)) if strongest > 0 else 0
     return U, sigma[:r], Vt[:r].T, Vt[r:].T
 
 
@@ -71,8 +80,9 @@ def least(levels: Sequence[Level], scale: np.ndarray, wish: np.ndarray | None = 
     x = np.zeros(len(scale))
     N = np.eye(len(scale))
     for level in levels:
-        K = (level.K * scale) @ N
-        U, sigma, V, null = split(K, np.ones(N.shape[1]))
+        whole = level.K * scale
+        # what is left of a level after those before it may be nothing but rounding
+        U, sigma, V, null = split(whole @ N, np.ones(N.shape[1]), float(np.linalg.norm(whole)))
         x = x + N @ (V @ ((U[:, : len(sigma)].T @ (level.b - (level.K * scale) @ x)) / sigma))
         N = N @ null
     if wish is not None:
