@@ -118,3 +118,26 @@ def test_machines_that_a_law_is_not_for():
     with pytest.raises(sr.StateError, match="constraint 'drive' moves with time"):
         sr.control.QuasiVelocityTracking(sr.compile(mech), [0, 0])
     assert machine("andrews").layout.nu == 0
+
+
+@pytest.mark.parametrize("name", ["planar_platform", "four_bar", "stewart"])
+def test_short_cut_and_rank_revealing_path_agree(name, rng):
+    """The generated sparse solve is used while its pivots carry; without trust the split decides, with the same result."""
+    system = machine(name)
+    home = system.assemble()
+    task = {"planar_platform": ["platform.x", "platform.z", "platform.angle"], "four_bar": ["A"]}.get(
+        name, [f"leg{i}" for i in range(6)]
+    )
+    control = sr.control.ProjectedInverseDynamics(
+        system, task, [0.0] * len(task), weights=rng.uniform(1, 2, len(system.inputs))
+    )
+    assert "sr_fast_inputs" in control.source
+    trust = control._places["TRUST"]
+    for _ in range(3):
+        v = system.projector(home) @ rng.uniform(-1, 1, system.layout.nv)
+        quick = control(0.0, home.q, v)
+        control.numbers[trust] = np.inf
+        careful = control(0.0, home.q, v)
+        control.numbers[trust] = system.fast_pivot
+        np.testing.assert_allclose(quick, careful, rtol=1e-8, atol=1e-8 * np.abs(careful).max())
+        assert not np.array_equal(quick, careful)  # two ways indeed

@@ -19,6 +19,8 @@ from sarrus.dynamics.system import System
 from sarrus.kernel.printer import c_function
 from sarrus.symbolic.algebra import SX, Function
 
+FAST_LENGTH = 30_000  # operations: beyond it the short cut would take longer to compile than it saves
+
 
 @dataclass
 class Builder:
@@ -31,6 +33,7 @@ class Builder:
     defines: dict[str, int] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     tables: list[tuple[Any, np.ndarray]] = field(default_factory=list)
+    fast: tuple[Any, Any, bool] | None = None  # J, command, chart of a law that is no more than sarrus_control_fast.h
 
     def __post_init__(self) -> None:
         """Start with what every controller needs."""
@@ -42,6 +45,7 @@ class Builder:
         ):
             self.numbers[name] = (symbol, np.array(values, dtype=float))
         self.number("TOLERANCE", [self.system.tolerance])
+        self.number("TRUST", [self.system.fast_pivot])
 
     def number(self, name: str, values: Any) -> Any:
         """Symbols for numbers that may be changed later."""
@@ -115,8 +119,21 @@ class Builder:
         ]
         lines += ['#include "sarrus_control.h"', '#include "sarrus_samples.h"']
         lines.append(c_function(function, ["t", "q", "v", "r", "p"], ["s", "gamma", "columns", "y"]))
-        lines += [*self.texts, f'#include "sarrus_control_{header}.h"', *self._prepare(), *_entry("law", call)]
+        lines += [*self.texts, f'#include "sarrus_control_{header}.h"', *self._prepare()]
+        fast = self._fast_lines(inputs) if self.fast is not None else []
+        lines += [*fast, *_entry("law", call, bool(fast))]
         return "\n".join([*lines, *(_entry("step", step) if step else []), ""])
+
+    def _fast_lines(self, inputs: list[Any]) -> list[str]:
+        """The short cut of sarrus_control_fast.h, unless its code would be too long."""
+        assert self.fast is not None
+        K, right, trust = self.machine.tasks(*self.fast)
+        outputs = [ca.reshape(ca.densify(K), K.numel(), 1), ca.densify(right), ca.densify(trust)]
+        function = Function("sr_control_fast", inputs, ca.cse(outputs))
+        if function.n_instructions() > FAST_LENGTH:
+            return []
+        text = c_function(function, ["t", "q", "v", "r", "p"], ["K", "b", "trust"])
+        return [text, '#include "sarrus_control_fast.h"']
 
     def plain_source(self, u: Any) -> str:
         """C text of a law that is an expression itself."""
@@ -145,9 +162,13 @@ class Builder:
             lookups.append(f"  sr_lookup(sr_samples{k}, {len(table)}, {_size(table)}, t[0], r + {at});")
             at += 3 * _size(table)
         return [
+            "SR_FN void sr_read(const real *t, real *r) {",
+            "  (void)t, (void)r;",
+            *lookups,
+            "}",
             "SR_FN void sr_prepare(const real *t, const real *q, const real *v, const real *p, sr_split *x, real *y) {",
             "  real s[SR_DIM(SR_NS)], gamma[SR_DIM(SR_K)], r[SR_DIM(SR_NR)];",
-            *lookups,
+            "  sr_read(t, r);",
             "  sr_control_terms(t, q, v, r, p, s, gamma, SR_COLUMN(x, 0), y);",
             "  sr_split_rows(s, gamma, p[SR_P_TOLERANCE], x);",
             "}",
@@ -160,12 +181,13 @@ _ARGUMENTS = {
 }
 
 
-def _entry(name: str, call: str) -> list[str]:
+def _entry(name: str, call: str, fast: bool = False) -> list[str]:
     return [
         f"SR_EXPORT long sarrus_{name}({_ARGUMENTS[name]}) {{",
         "  sr_split x;",
         "  sr_stack s;",
         "  real y[SR_DIM(SR_NY)];",
+        *(["  if (sr_fast_inputs(t, q, v, p, &s)) return sr_inputs(&s, u);"] if fast else []),
         "  sr_prepare(t, q, v, p, &x, y);",
         f"  {call}",
         "  return sr_inputs(&s, u);",

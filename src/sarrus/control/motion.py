@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from sarrus.control.builder import Builder
 from sarrus.control.controller import Controller, add_actuation
 from sarrus.control.forces import add_forces
-from sarrus.control.tasks import task_terms
+from sarrus.control.tasks import TaskTerms, task_terms
 from sarrus.control.terms import gain
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
@@ -48,7 +48,9 @@ class ProjectedInverseDynamics(Controller):
         """
         builder = Builder(system)
         add_actuation(builder, weights)
-        self.task = add_task(builder, task, reference, kp, kd)
+        self.task, J = add_task(builder, task, reference, kp, kd)
+        if not system.redundant:
+            builder.fast = J, builder.vectors["TASK"], True
         super().__init__(builder, "motion", "sr_control_motion(&x, y + SR_Y_TASK, p + SR_P_SCALE, &s);")
 
 
@@ -93,7 +95,7 @@ class HybridMotionForce(Controller):
         """
         builder = Builder(system)
         add_actuation(builder, weights)
-        self.task = add_task(builder, task, reference, kp, kd)
+        self.task, _ = add_task(builder, task, reference, kp, kd)
         self.forces = add_forces(builder, forces)
         for name, value in (("kf", kf), ("ki", ki)):
             builder.number(name.upper(), gain(name, value, 1))
@@ -114,8 +116,8 @@ class HybridMotionForce(Controller):
         return self.gains[0] + self.gains[1] * period / 2 < 1
 
 
-def add_task(builder: Builder, task: Any, reference: Any, kp: Any, kd: Any) -> tuple[str, ...]:
-    """Column J and vector TASK for a task that is a chart; the names of its values."""
+def add_task(builder: Builder, task: Any, reference: Any, kp: Any, kd: Any) -> tuple[tuple[str, ...], Any]:
+    """Column J and vector TASK for a task that is a chart; the names of its values, and J."""
     terms = task_terms(builder.machine, task)
     mobility = _mobility(builder.system)
     if mobility is not None and terms.size != mobility:
@@ -129,8 +131,15 @@ def add_task(builder: Builder, task: Any, reference: Any, kp: Any, kd: Any) -> t
         builder.number(name.upper(), gain(name, x, terms.size, positive=True)) for name, x in (("kp", kp), ("kd", kd))
     ]
     builder.vector("TASK", terms.command(builder.machine.s["v"], *target, *gains))
-    builder.defines["NT"] = terms.size
-    return terms.names
+    define_tasks(builder, [terms])
+    return terms.names, terms.J
+
+
+def define_tasks(builder: Builder, terms: Sequence[TaskTerms]) -> None:
+    """Where each of several tasks ends among their rows."""
+    ends = [sum(x.size for x in terms[: k + 1]) for k in range(len(terms))]
+    builder.defines |= {"NT": ends[-1], "TASKS": len(ends)}
+    builder.texts.append(f"SR_TABLE int sr_task_end[] = {{{', '.join(map(str, ends))}}};")
 
 
 def _mobility(system: System) -> int | None:

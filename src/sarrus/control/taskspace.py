@@ -10,7 +10,8 @@ import casadi as ca
 
 from sarrus.control.builder import Builder
 from sarrus.control.controller import Controller, add_actuation
-from sarrus.control.tasks import TaskTerms, task_terms, traced
+from sarrus.control.motion import define_tasks
+from sarrus.control.tasks import task_terms, traced
 from sarrus.control.terms import MachineTerms, gain
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
@@ -102,19 +103,15 @@ class TaskSpace(Controller):
             commands.append(x.command(builder.machine.s["v"], *wanted, kps[where], kds[where]))
             at += x.size
         builder.vector("TASK", ca.vertcat(*commands))
-        self._define(builder, terms, formulation)
-        builder.defines["POSTURE"] = int(posture is not None)
+        define_tasks(builder, terms)
+        builder.defines |= {"FORMULATION": FORMULATIONS.index(formulation), "POSTURE": int(posture is not None)}
+        if formulation == "direct" and posture is None and not system.redundant:
+            builder.fast = ca.vertcat(*[x.J for x in terms]), builder.vectors["TASK"], False
         if posture is not None:
             builder.column("POSTURE", _posture(builder, posture))
         self.task = tuple(name for x in terms for name in x.names)
         self.formulation = formulation
         super().__init__(builder, "task", "sr_control_task(&x, y + SR_Y_TASK, p + SR_P_INVERSE, p + SR_P_SCALE, &s);")
-
-    @staticmethod
-    def _define(builder: Builder, terms: Sequence[TaskTerms], formulation: str) -> None:
-        ends = [sum(x.size for x in terms[: k + 1]) for k in range(len(terms))]
-        builder.defines |= {"NT": ends[-1], "TASKS": len(ends), "FORMULATION": FORMULATIONS.index(formulation)}
-        builder.texts.append(f"SR_TABLE int sr_task_end[] = {{{', '.join(map(str, ends))}}};")
 
 
 def _posture(builder: Builder, posture: Posture) -> Any:

@@ -11,7 +11,7 @@ from sarrus.dynamics.system import System
 from sarrus.simulation.evaluate import symbols
 from sarrus.simulation.moment import Moment
 from sarrus.symbolic.algebra import SX
-from sarrus.symbolic.sparse import entries, factorise, minimum_degree
+from sarrus.symbolic.sparse import entries, factorise, minimum_degree, saddle_order
 
 
 class MachineTerms:
@@ -69,6 +69,42 @@ class MachineTerms:
         for k, value in self._factor.solve({i: x for (i, _), x in entries(force).items()}).items():
             out[k] = value
         return out
+
+    def tasks(self, J: Any, command: Any, chart: bool) -> tuple[Any, Any, Any]:
+        """K = J Mob B and its right-hand side by the sparse factor of [[M, Aᵀ], [A, 0]], and whether to trust them.
+
+        (M w + Aᵀρ, A w) = (Jᵀ, 0) has w = Mob Jᵀ, and ρᵀγ = J a_n, so that K = wᵀB and
+        K u = command + wᵀh - ρᵀγ (sheet 8, the master formula).
+
+        Args:
+            J: of all tasks.
+            command: what J v̇ is to be.
+            chart: whether J is to determine the whole motion, which it does not while a constraint is off.
+        """
+        from sarrus.dynamics.reference import saddle_samples
+
+        n, kept, s = self.system.layout.nv, list(self.system.kept), self.s
+        entry = dict(entries(s["M"]))
+        for (i, k), value in entries(s["A"][kept, :]).items() if kept else ():
+            entry[n + i, k] = entry[k, n + i] = self.on[i] * value
+        for i in range(len(kept)):  # a row that is off is zero: this makes its pivot an ordinary one
+            entry[n + i, n + i] = (self.on[i] - 1) / self.inverse[i] ** 2
+        factor = factorise(entry, saddle_order(entry, n, len(kept), saddle_samples(self.system)[0]))
+        gamma = [self.on[i] * s["gamma"][row] for i, row in enumerate(kept)]
+        rows, right = [], []
+        for j in range(J.shape[0]):
+            x = factor.solve({k: value for (_, k), value in entries(J[j, :]).items()})
+            w = ca.vertcat(*[x.get(k, SX(0)) for k in range(n)])
+            rows.append(w.T @ s["B"])
+            drift = sum((x[n + i] * gamma[i] for i in range(len(kept)) if n + i in x), SX(0))
+            right.append(command[j] + ca.dot(w, s["h"]) - drift)
+        carried, inertia = SX(1), SX(1)
+        for i in range(len(kept)):
+            carried = ca.fmin(carried, -factor.pivots[n + i] * self.inverse[i] ** 2)
+            carried = carried * self.on[i] if chart else carried
+        for k in range(n):
+            inertia = ca.fmin(inertia, factor.pivots[k])
+        return ca.vertcat(*rows), ca.vertcat(*right), ca.vertcat(carried, inertia)
 
     def at_rest(self) -> Any:
         """G = h at v = 0: gravity, springs, and whatever else acts at rest."""
