@@ -50,7 +50,7 @@ class Mode:
     def damping(self) -> float:
         """Part of critical damping, -Re s / |s|; negative if it grows."""
         size = abs(self.eigenvalue)
-        return float(-self.eigenvalue.real / size) if size > 0 else 0.0
+        return float(-self.eigenvalue.real / size) + 0.0 if size > 0 else 0.0  # no -0
 
     def __str__(self) -> str:
         """Eigenvalue, frequency, damping and shape."""

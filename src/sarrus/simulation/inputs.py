@@ -11,7 +11,7 @@ remember things.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,7 @@ class Law:
         switch: those numbers for other active constraints, or None.
         loop: the kernel's record of the loop around it, or None.
         keep: what that record points to.
+        about: the loop in plain data, for the record of the run.
     """
 
     initial: np.ndarray
@@ -89,6 +90,7 @@ class Law:
     switch: Callable[[Mapping[str, bool]], np.ndarray] | None = None
     loop: Any = None
     keep: Any = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 def make_law(system: System, inputs: Any, sample: float | None, start: State, t_end: float, called: Called) -> Law:

@@ -92,7 +92,9 @@ def make_control(
         keep[name] = np.ascontiguousarray(array if array.size else np.zeros(1))
         setattr(record, name, keep[name].ctypes.data)
     initial = np.zeros(system.layout.nu) if loop.initial is None else _initial(system, loop.initial)
-    return replace(law, initial=initial, sample=float(loop.period or 0.0), loop=record, keep=keep)
+    about = {"control": type(loop.control).__name__, "period": float(loop.period or 0.0), "delay": float(loop.delay)}
+    about |= {"noise": {k: float(x) for k, x in loop.noise.items()}, "seed": int(loop.seed or 0)} if loop.noise else {}
+    return replace(law, initial=initial, sample=float(loop.period or 0.0), loop=record, keep=keep, about=about)
 
 
 def _law(system: System, loop: Loop, start: State, t_end: float, called: Called) -> Law:

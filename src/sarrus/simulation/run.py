@@ -246,7 +246,7 @@ class Run:
             float(raw.smallest) if raw.steps else float("nan"), span / raw.steps if raw.steps else float("nan"),
             seconds,
         )  # fmt: skip
-        settings = self.settings.to_dict() | {"compiled inputs": self.law.compiled}
+        settings = self.settings.to_dict() | {"compiled inputs": self.law.compiled} | dict(self.law.about)
         return Trajectory(
             system, t[:, 0].copy(), q.copy(), v.copy(), a.copy(), u.copy(), self.status, stats, segments,
             tuple(self.crossings), tuple(self.records), settings,
