@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
 
 import numpy as np
 import pytest
 
 import sarrus as sr
-from sarrus.kernel.compiler import find_compiler
+from sarrus.kernel.compiler import INCLUDE, find_compiler
 
 from .support import machine
 
@@ -19,8 +20,8 @@ def test_exported_c_stands_alone_and_gives_the_same_inputs(tmp_path, rng):
     control = sr.control.TaskSpace(system, ["platform.x"], [0.1], formulation="minimal")
     source = control.export(tmp_path / "robot")
     library = tmp_path / "controller.so"
-    call = [*find_compiler(), "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-O1", "-shared", "-fPIC",
-            "-Wno-unused-variable", str(source), "-o", str(library), "-lm"]  # fmt: skip
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-variable"]
+    call = [*find_compiler(), *strict, "-O1", "-shared", "-fPIC", str(source), "-o", str(library), "-lm"]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     law = ctypes.CDLL(str(library)).sarrus_law
@@ -104,7 +105,7 @@ def test_what_makes_no_sense_is_refused(make, text):
 
 
 def test_machines_that_a_law_is_not_for():
-    with pytest.raises(sr.StateError, match="quaternions .*: use TaskSpace with an orientation"):
+    with pytest.raises(sr.StateError, match=r"quaternions .*: use TaskSpace with an orientation"):
         sr.control.QuasiVelocityRegulation(machine("stewart"), np.zeros(25))
     with pytest.raises(sr.StateError, match="a quaternion is no list of numbers"):
         sr.control.TaskSpace(machine("stewart"), "platform", np.zeros(7))
@@ -114,7 +115,7 @@ def test_machines_that_a_law_is_not_for():
     for name in ("A", "B"):
         mech.revolute(name, mech.ground, mech.body(name, 1.0, com=(0, -1)))
         mech.motor(name)
-    mech.prescribe("drive", "A", lambda t: np.sin(t))
+    mech.prescribe("drive", "A", np.sin)
     with pytest.raises(sr.StateError, match="constraint 'drive' moves with time"):
         sr.control.QuasiVelocityTracking(sr.compile(mech), [0, 0])
     assert machine("andrews").layout.nu == 0
@@ -122,7 +123,7 @@ def test_machines_that_a_law_is_not_for():
 
 @pytest.mark.parametrize("name", ["planar_platform", "four_bar", "stewart"])
 def test_short_cut_and_rank_revealing_path_agree(name, rng):
-    """The generated sparse solve is used while its pivots carry; without trust the split decides, with the same result."""
+    """The generated sparse solve is used while its pivots carry; else the split decides, with equal results."""
     system = machine(name)
     home = system.assemble()
     task = {"planar_platform": ["platform.x", "platform.z", "platform.angle"], "four_bar": ["A"]}.get(
@@ -141,3 +142,27 @@ def test_short_cut_and_rank_revealing_path_agree(name, rng):
         control.numbers[trust] = system.fast_pivot
         np.testing.assert_allclose(quick, careful, rtol=1e-8, atol=1e-8 * np.abs(careful).max())
         assert not np.array_equal(quick, careful)  # two ways indeed
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++: the code cannot be read as C++ here")
+@pytest.mark.parametrize("number", ["float", "double"])
+def test_laws_are_valid_device_code(number, tmp_path):
+    """CUDA reads the code as C++, with every function a device function and nothing exported."""
+    chain, circle = machine("geared_chain"), machine("cartesian_on_circle")
+    posture = sr.control.Posture()
+    laws = [
+        sr.control.TaskSpace(chain, "q4", 0.0),
+        sr.control.TaskSpace(chain, "q4", 0.0, formulation="partitioned", posture=posture, then=[("q5", 0.1)]),
+        sr.control.HybridMotionForce(circle, "x", sr.control.Samples([0, 1], [0.1, 0.2]), {"circle": 1.0}, ki=1.0),
+        sr.control.QuasiVelocityTracking(circle, [1.0, 0.0]),
+        sr.control.QuasiVelocityRegulation(circle, [1.0, 0.0]),
+        sr.control.DependentCoordinates(circle, [1.0, 0.0], sigma=1.2),
+        sr.control.Law(circle, lambda t, q, v: [q[0], v[1]]),
+    ]
+    for k, law in enumerate(laws):
+        source = tmp_path / f"law{k}.cpp"
+        source.write_text("#include <cmath>\nusing namespace std;\n" + law.source)
+        call = ["g++", "-x", "c++", "-std=c++17", "-fsyntax-only", "-Wall", "-Werror", "-Wno-unused", "-D__CUDACC__"]
+        call += ["-D__device__=", f"-I{INCLUDE}", str(source), *(["-DSARRUS_FLOAT"] if number == "float" else [])]
+        done = subprocess.run(call, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Torque resolution on a hundred random machines given by their matrices, against quadratic programs in all unknowns."""
+"""Torque resolution on a hundred random machines given by their matrices, against quadratic programs."""
 
 from __future__ import annotations
 

@@ -143,12 +143,13 @@ class Builder:
         return "\n".join([
             '#include "sarrus_real.h"', *(f"#define SR_{key} {value}" for key, value in sizes.items()),
             '#include "sarrus_types.h"', c_function(function, ["t", "q", "v", "p"], ["u"]),
-            f"SR_EXPORT long sarrus_law({_ARGUMENTS['law']}) {{",
+            f"SR_FN long sr_law({_ARGUMENTS['law']}) {{",
             "  int good = 1;",
             "  sr_expression(t, q, v, p, u);",
             "  for (int i = 0; i < SR_NU; i++) good &= u[i] - u[i] == 0;",
             "  return !good;",
             "}",
+            *_exported("law", _ARGUMENTS["law"]),
             "",
         ])  # fmt: skip
 
@@ -182,8 +183,9 @@ _ARGUMENTS = {
 
 
 def _entry(name: str, call: str, fast: bool = False) -> list[str]:
+    """The law as device code, and where it is called from outside."""
     return [
-        f"SR_EXPORT long sarrus_{name}({_ARGUMENTS[name]}) {{",
+        f"SR_FN long sr_{name}({_ARGUMENTS[name]}) {{",
         "  sr_split x;",
         "  sr_stack s;",
         "  real y[SR_DIM(SR_NY)];",
@@ -192,7 +194,14 @@ def _entry(name: str, call: str, fast: bool = False) -> list[str]:
         f"  {call}",
         "  return sr_inputs(&s, u);",
         "}",
+        *_exported(name, _ARGUMENTS[name]),
     ]
+
+
+def _exported(name: str, arguments: str) -> list[str]:
+    names = ", ".join(part.split()[-1].lstrip("*") for part in arguments.split(","))
+    head = f"SR_EXPORT long sarrus_{name}({arguments})"
+    return ["#ifndef __CUDACC__", f"{head} {{ return sr_{name}({names}); }}", "#endif"]
 
 
 def mapped(source: str, own: System, plant: System) -> str:
@@ -211,14 +220,15 @@ def mapped(source: str, own: System, plant: System) -> str:
         tables.append(_table(f"int from_{kind}", index))
     return "\n".join([
         source, *tables,
-        f"SR_EXPORT long sarrus_mapped({_ARGUMENTS['law']}) {{",
+        f"SR_FN long sr_mapped({_ARGUMENTS['law']}) {{",
         "  real mq[SR_DIM(SR_NQ)], mv[SR_DIM(SR_NV)], mu[SR_DIM(SR_NU)];",
         "  for (int i = 0; i < SR_NQ; i++) mq[i] = q[from_q[i]];",
         "  for (int i = 0; i < SR_NV; i++) mv[i] = v[from_v[i]];",
-        "  const long code = sarrus_law(t, mq, mv, p, mu);",
+        "  const long code = sr_law(t, mq, mv, p, mu);",
         "  for (int i = 0; i < SR_NU; i++) u[from_u[i]] = mu[i];",
         "  return code;",
         "}",
+        *_exported("mapped", _ARGUMENTS["law"]),
         "",
     ])  # fmt: skip
 
