@@ -98,9 +98,13 @@ class Controller:
         )
 
     def numbers_with(self, active: Mapping[str, bool]) -> np.ndarray:
-        """The numbers when some constraints are switched off: name -> False for these."""
+        """The numbers when some constraints are switched off: name -> False for these.
+
+        Names that the controller's machine does not have do not matter to it: the machine that it drives may be another.
+        """
         out = self.numbers.copy()
-        out[self._places["ON"]] = self.system.active_rows(active)[list(self.system.kept)]
+        known = {name: on for name, on in active.items() if name in self.system.groups}
+        out[self._places["ON"]] = self.system.active_rows(known)[list(self.system.kept)]
         return out
 
     def export(self, folder: str | Path) -> Path:
