@@ -100,7 +100,7 @@ class Controller:
     def numbers_with(self, active: Mapping[str, bool]) -> np.ndarray:
         """The numbers when some constraints are switched off: name -> False for these.
 
-        Names that the controller's machine does not have do not matter to it: the machine that it drives may be another.
+        Names that its machine does not have do not matter to it: the one that it drives may be another.
         """
         out = self.numbers.copy()
         known = {name: on for name, on in active.items() if name in self.system.groups}
