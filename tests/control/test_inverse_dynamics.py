@@ -219,35 +219,48 @@ def test_redundant_parallelogram_shares_the_load_by_strength(rng):
     np.testing.assert_allclose(strong.u.sum(), even.u.sum(), rtol=1e-9)
 
 
-def push_machine() -> sr.System:
-    """A cart on wheels between two stops that can only push; two drives, one against each stop."""
-    mech = sr.Mechanism("clamp", planar=True)
-    for name in ("jaw1", "jaw2"):
-        body = mech.body(name, 1.0)
-        mech.prismatic(name, mech.ground, body, "z")
-        mech.motor(name)
-    mech.lock("stop1", "jaw1", 0.0)
-    mech.couple("touch", {"jaw2": 1.0, "jaw1": -1.0})
+def clamp() -> sr.System:
+    """A box of 2 kg between two driven jaws of 1 kg, which can push it and not pull."""
+    mech = sr.Mechanism("clamp", gravity=(0, 0, 0))
+    for name, mass in (("box", 2.0), ("left", 1.0), ("right", 1.0)):
+        mech.prismatic(name, mech.ground, mech.body(name, mass), "x")
+    mech.motor("left")
+    mech.motor("right")
+    mech.couple("left pad", {"box": 1.0, "left": -1.0})  # positive multipliers push the box to the right
+    mech.couple("right pad", {"right": 1.0, "box": -1.0})
     return sr.compile(mech)
 
 
 def test_one_sided_forces_stay_on_their_side():
-    system = push_machine()
+    """To accelerate 4 kg by a: u1 + u2 = 4 a, pads λ1 = u1 - a, λ2 = a - u2; the least u pulls on the right pad."""
+    system = clamp()
     state = system.assemble()
-    plain = sr.inverse_dynamics(system, state)
-    # u = 0 is least: both weights hang on the stops, the lock and the touch pull upwards
-    np.testing.assert_allclose(plain.u, 0, atol=1e-12)
-    sign = np.sign(plain.lam)
-    assert np.all(sign != 0)
-    pushing = sr.inverse_dynamics(system, state, unilateral=["touch", "stop1"])
-    assert pushing.feasible
-    assert np.all(pushing.lam >= -1e-9)
-    with pytest.raises(sr.UnknownNameError, match="unknown constraint 'tuch'"):
-        sr.inverse_dynamics(system, state, unilateral=["tuch"])
-    # with inputs that can only pull down, the multipliers that must be positive cannot be
-    low_high = {name: (-50.0, 0.0) if sign[1] > 0 else (0.0, 50.0) for name in system.inputs}
-    held = sr.inverse_dynamics(system, state, unilateral=["touch", "stop1"], limits=low_high)
-    assert np.all(held.lam >= -1e-9) or "keep the one-sided constraints pressing" in held.reason
+    pads = ["left pad", "right pad"]
+    free = sr.inverse_dynamics(system, state, {"box": 3.0})
+    np.testing.assert_allclose(free.u, [6, 6], rtol=1e-12)
+    np.testing.assert_allclose(free.lam, [3, -3], rtol=1e-12)
+    found = sr.inverse_dynamics(system, state, {"box": 3.0}, unilateral=pads)
+    assert found.feasible
+    np.testing.assert_allclose(found.u, [9, 3], rtol=1e-9)
+    np.testing.assert_allclose(found.lam, [6, 0], atol=1e-9)
+    # with at most 8 N on the left: u2 = a at best, so 8 + a = 4 a
+    weak = sr.inverse_dynamics(system, state, {"box": 3.0}, unilateral=pads, limits={"left": 8.0})
+    assert not weak.feasible
+    np.testing.assert_allclose(weak.u, [8, 8 / 3], rtol=1e-6)
+    assert weak.residual == pytest.approx(2 * (3 - 8 / 3), rel=1e-6)
+    assert weak.reason == "the limits do not allow it"
+    # jaws that can only draw apart
+    apart = {"left": (-5.0, -1.0), "right": (1.0, 5.0)}
+    never = sr.inverse_dynamics(system, state, {"box": 0.0}, unilateral=pads, limits=apart)
+    assert not never.feasible
+    assert never.reason == "no inputs within the limits keep the one-sided constraints pressing"
+    # a wanted grip on top, as far as it can be had
+    firm = sr.inverse_dynamics(system, state, {"box": 3.0}, unilateral=pads, forces={"right pad": 5.0})
+    assert firm.feasible
+    np.testing.assert_allclose(firm.lam, [11, 5], rtol=1e-9)
+    np.testing.assert_allclose(firm.force_error, [np.nan, 0], atol=1e-9)
+    with pytest.raises(sr.UnknownNameError, match="unknown constraint 'left pat'"):
+        sr.inverse_dynamics(system, state, unilateral=["left pat"])
 
 
 def test_along_a_trajectory_the_inputs_come_back(rng):
