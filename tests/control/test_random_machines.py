@@ -1,4 +1,4 @@
-"""Controllers and torque resolution on random spatial machines: loops, quaternions, redundant rows (slow to compile)."""
+"""Controllers and torque resolution on random spatial machines, with quaternions and redundant rows."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sarrus.control.controller import Controller as Controller
-    from sarrus.control.inverse import InverseDynamics as InverseDynamics
     from sarrus.control.linear import Law as Law
     from sarrus.control.linear import LinearQuadratic as LinearQuadratic
     from sarrus.control.linear import uncontrollable as uncontrollable
@@ -30,7 +29,6 @@ _LAZY = {
     "Controllability": "sarrus.control.reach",
     "DependentCoordinates": "sarrus.control.quasi",
     "HybridMotionForce": "sarrus.control.motion",
-    "InverseDynamics": "sarrus.control.inverse",
     "Law": "sarrus.control.linear",
     "LinearQuadratic": "sarrus.control.linear",
     "Loop": "sarrus.simulation.loop",

@@ -19,7 +19,7 @@ from sarrus.dynamics.system import System
 from sarrus.kernel.printer import c_function
 from sarrus.symbolic.algebra import SX, Function
 
-FAST_LENGTH = 30_000  # operations: beyond it the short cut would take longer to compile than it saves
+FAST_LENGTH = 15_000  # operations: beyond it the short cut would take longer to compile than it saves
 
 
 @dataclass

@@ -32,10 +32,9 @@ class QuasiVelocityTracking(Controller):
     (with the $\Gamma_r$ of the print, which is not skew, it may grow first).
 
     Stability: local. With $\epsilon = 0$ the error obeys $\dot{\tilde q} = -\Pi K_p \tilde q$ to first order, Π the
-        projector on
-    the allowed motions: it goes to zero from errors that are small against the bends of the manifold; positions with
-    $Z^T K_p \tilde q = 0$ elsewhere are spurious equilibria. Every free motion must be reachable, and the reference
-    must satisfy the constraints. Steady holonomic constraints only.
+    projector on the allowed motions: it goes to zero from errors that are small against the bends of the manifold;
+    positions with $Z^T K_p \tilde q = 0$ elsewhere are spurious equilibria. Every free motion must be reachable, and
+    the reference must satisfy the constraints. Steady holonomic constraints only.
     """
 
     def __init__(
@@ -81,11 +80,11 @@ class QuasiVelocityRegulation(Controller):
 
     and of the inputs that then are left, those with $\lambda = \lambda_d$.
 
-    Stability: $V = (|v_r|^2 + \tilde q^T K_p \tilde q)/2$ never grows, so the machine comes to rest where $Z^T K_p
-        \tilde q = 0$:
-    at a critical point of the distance $\tilde q^T K_p \tilde q$ on the manifold. The goal is one of them and the start
-    decides which; a start from which the distance has no other minimum on the way is safe. To cover more, move the set
-    point along the manifold (`DependentCoordinates` does so). Every free motion must be reachable.
+    Stability: $V = (|v_r|^2 + \tilde q^T K_p \tilde q)/2$ never grows, so the machine comes to rest where
+    $Z^T K_p \tilde q = 0$: at a critical point of the distance $\tilde q^T K_p \tilde q$ on the manifold. The goal is
+    one of them and the start decides which; a start from which the distance has no other minimum on the way is safe. To
+    cover more, move the set point along the manifold (`DependentCoordinates` does so). Every free motion must be
+    reachable.
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class DependentCoordinates(Controller):
     The printed law has a further term, $-\sigma K_p |e|\, v / |v|$ with $\sigma > 1$. This is dry friction stronger
     than the
     spring: every position at rest is an equilibrium, the machine sticks where it is, and chatters when sampled. Hence
-    σ = 0 here, and the reference is moved along the manifold (`along_manifold`), so that |e| stays small and no other
+    σ = 0 here, and the reference is moved along the manifold (`along_manifold`), so that e stays small and no other
     equilibrium comes near.
 
     Stability: with a fixed set point as for `QuasiVelocityRegulation`. Every free motion must be reachable, or R is not

@@ -27,8 +27,8 @@ class Posture:
     equation as printed; gravity=False) it stops where gain ∇U balances gravity, and not at the minimum of U.
 
     Attributes:
-        potential: "gravity effort" for U = |G|², the squared forces that hold the machine still, or a function of (t,
-            x) that returns an expression of the position (see `Moment`).
+        potential: "gravity effort" for U = GᵀG, the squared forces that hold the machine still, or a function of
+            (t, x) that returns an expression of the position (see `Moment`).
         gain: how steeply.
         damping: of the free motion [1/s]. Without damping it goes on for ever.
         gravity: whether G is made up for.
@@ -53,17 +53,15 @@ class TaskSpace(Controller):
     - "direct" (equation (70)): Mob from the constraints, $K^+$, the smallest inputs;
     - "minimal" (equation (79)): the same in a basis of the free motion;
     - "partitioned" (equations (87) to (92), with the null-space term that (91) lacks): task and constraints stacked;
-    what
-      the task leaves free is moved as little as it can be (least acceleration energy), or by the posture, and then the
-      inputs need the smallest further force $f_C$ on the constraints. For passive joints this solves
+      what the task leaves free is moved as little as it can be (least acceleration energy), or by the posture, and then
+      the inputs need the smallest further force $f_C$ on the constraints. For passive joints this solves
       $\tilde S (J^T f_t + A^T f_C + N_c^T \tau_0) = 0$.
 
     A later task only uses what the earlier ones leave free, dynamically consistent: it does not accelerate them.
     Directions of K weaker than 1e-8 of its strongest are not served.
 
     Stability: errors of a task decay with the roots of $s^2 + k_d s + k_p$ if K has as many independent rows as the
-        tasks
-    up to it (`controllability`), and the model is the machine. This says nothing of the motion left free: without
+    tasks up to it (`controllability`), and the model is the machine. This says nothing of the motion left free: without
     damping it goes on (sheet 12.4), and that of an underactuated machine is bounded only near a stable point of its
     zero dynamics (12.6).
     """
