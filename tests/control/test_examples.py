@@ -99,9 +99,12 @@ def test_underactuated_chain():
     assert results["another pose"]["lost at"] == pytest.approx(0.034, abs=0.003)
 
 
-def test_force_loop():
+def test_force_loop(caplog):
     """Sheet 9.2: stable iff k_F + k_I T/2 < 1, and the motion does not notice the force's feedback."""
     results = script("force_loop").main()
+    said = [record.message for record in caplog.records if "unstable" in record.message]
+    assert len(said) == 1
+    assert "kf + ki T / 2 >= 1" in said[0]
     assert [x["stable by the rule"] for x in results.values()] == [1, 1, 1, 0]
     assert results["none"]["force error at the end"] > 0.1
     for name in ("integral", "just stable"):

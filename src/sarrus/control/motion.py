@@ -65,8 +65,7 @@ class HybridMotionForce(Controller):
     with the multipliers $\lambda_c = \lambda_d + k_F e_\lambda + k_I \int e_\lambda$, $e_\lambda = \lambda_d -
     \lambda$. With passive joints (the paper's H) the motion comes first, and the wanted multipliers are met as far as
     inputs that move nothing can. So the motion never depends on the force errors; `controllability` tells how many
-    forces can be had. Of redundant
-    rows only the part $A A^+ \lambda$ can be controlled.
+    forces can be had. Of redundant rows only the part $A A^+ \lambda$ can be controlled.
 
     Gains act on multipliers, since the integral of a force vector in a direction that turns is never right.
 

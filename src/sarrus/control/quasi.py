@@ -120,10 +120,9 @@ class DependentCoordinates(Controller):
     $$B u = R\,(G - K_p e - K_d (v - v_d)), \qquad R = B (P B)^+, \quad e = q - q_d .$$
 
     The printed law has a further term, $-\sigma K_p |e|\, v / |v|$ with $\sigma > 1$. This is dry friction stronger
-    than the
-    spring: every position at rest is an equilibrium, the machine sticks where it is, and chatters when sampled. Hence
-    σ = 0 here, and the reference is moved along the manifold (`along_manifold`), so that e stays small and no other
-    equilibrium comes near.
+    than the spring: every position at rest is an equilibrium, the machine sticks where it is, and chatters when
+    sampled. Hence σ = 0 here, and the reference is moved along the manifold (`along_manifold`), so that e stays small
+    and no other equilibrium comes near.
 
     Stability: with a fixed set point as for `QuasiVelocityRegulation`. Every free motion must be reachable, or R is not
     the identity on the motion (P R P = P fails).

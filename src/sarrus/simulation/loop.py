@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import math
 import numbers
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ from sarrus.errors import StateError
 from sarrus.kernel.motion import LoopRecord
 from sarrus.simulation.callbacks import Called
 from sarrus.simulation.inputs import Law, make_law
+
+log = logging.getLogger("sarrus")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,8 @@ def make_control(
             )
         record.step = ctypes.cast(step, ctypes.c_void_p).value
         keep["memory"] = np.zeros(loop.control.memory_size)
+        if not loop.control.stable(loop.period):
+            log.warning("%s: with this period the loop of the force is unstable (kf + ki T / 2 >= 1)", system.name)
     keep["low"], keep["high"] = input_limits(system, loop.effort, "effort")
     keep["rate"] = _rates(system, loop.rate)
     if loop.noise:
