@@ -22,7 +22,8 @@ help:
 	@echo "make docs    build the manual         make bench   compare speed with other packages"
 	@echo "make check   lint, docs, test         make clean   remove everything that was made"
 
-demo: $(VENV)/.stamp-core
+# The demonstration draws a figure as well, for which the package itself needs no plotting library.
+demo: $(VENV)/.stamp-plot
 	$(BIN)/sarrus demo
 
 # One BLAS thread per test process: the processes already fill the cores.
@@ -41,8 +42,11 @@ format: $(VENV)/.stamp-lint
 docs: $(VENV)/.stamp-docs
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
+# Takes about half an hour; `make bench BENCHFLAGS=--quick` shows in five minutes that all of it works.
 bench: $(VENV)/.stamp-bench
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m bench.acceleration $(BENCHFLAGS)
+	mkdir -p bench/results
+	$(PY) -m bench.acceleration --json bench/results/acceleration.json $(BENCHFLAGS)
+	$(PY) -m bench.workprec --json bench/results/workprec.json --plot bench/results/workprec.png $(BENCHFLAGS)
 
 check:
 	$(MAKE) lint
@@ -50,7 +54,7 @@ check:
 	$(MAKE) test
 
 clean:
-	rm -rf $(VENV) docs/_build build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) docs/_build build dist .pytest_cache .ruff_cache sarrus-demo.html sarrus-demo.png
 	find src tests docs bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # An environment is usable once it has pip. Some systems ship Python without the module that puts pip

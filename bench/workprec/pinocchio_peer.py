@@ -13,7 +13,7 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 import pinocchio as pin
-from scipy.integrate import solve_ivp
+from scipy.integrate import odeint, solve_ivp
 
 from bench.workprec import equations
 from bench.workprec.contestant import Declined, Failed, Method, Run, tolerances
@@ -26,7 +26,10 @@ PROXIMAL = (1e-12, 1e-12, 1e-8, 10)  # accuracies, mu, iterations: 1e-14 of the 
 
 
 def methods(problem: Problem) -> Iterator[Method | Declined]:
-    """Dormand-Prince of order 8 and LSODA, which turns to BDF when the problem is stiff."""
+    """Dormand-Prince of order 8 and LSODA, which turns to BDF when the problem is stiff.
+
+    LSODA runs in `odeint`, whose loop is compiled: half the time of `solve_ivp`, whose DOP853 has no such form.
+    """
     tree = build(problem)
     for scheme in ("DOP853", "LSODA"):
         name = f"{_algorithm(tree)}, {scheme}"
@@ -40,22 +43,30 @@ def prepare(problem: Problem, scheme: str, rtol: float) -> Run:
     n = len(order)
     start = np.concatenate([tree.q0[order], tree.v0[order]])
     out = np.zeros(2 * n)
+    grid = problem.grid
 
     def fun(_t, y):
         out[:n] = y[n:]
         out[n:] = accelerate(y[:n], y[n:])
-        return out.copy()
+        return out
 
-    def solve():
-        return solve_ivp(fun, (0.0, problem.t_end), start, scheme, problem.grid, rtol=rtol, atol=rtol)
+    def step_by_step():
+        solution = solve_ivp(lambda t, y: fun(t, y).copy(), (0.0, grid[-1]), start, scheme, grid, rtol=rtol, atol=rtol)
+        return solution.y.T, "" if solution.success else solution.message
 
-    def observe(solution) -> Observed:
-        if not solution.success:
-            raise Failed(f"stopped at t = {solution.t[-1] if len(solution.t) else 0:.3g} s: {solution.message}")
-        q, v = np.empty((2, len(solution.t), n))
-        q[:, order], v[:, order] = solution.y[:n].T, solution.y[n:].T
+    def compiled():
+        rows, facts = odeint(fun, start, grid, full_output=True, rtol=rtol, atol=rtol, mxstep=10**7, tfirst=True)
+        return rows, "" if facts["message"] == "Integration successful." else facts["message"]
+
+    def observe(found) -> Observed:
+        rows, failure = found
+        if failure:
+            raise Failed(failure)
+        q, v = np.empty((2, len(rows), n))
+        q[:, order], v[:, order] = rows[:, :n], rows[:, n:]
         return equations.observe(problem, q, v)
 
+    solve = compiled if scheme == "LSODA" else step_by_step
     return Run(solve, observe)
 
 

@@ -36,7 +36,11 @@ def entry(problem: Problem, curves: Sequence[Curve], declined: Sequence[Declined
 
 
 def judge(curves: Sequence[Curve], target: float) -> dict[str, Any]:
-    """What the accuracy costs each code with its best method, and the ratio of the best peer to ours."""
+    """What the accuracy costs each code with its best method, and the ratio of the best peer to ours.
+
+    A code that does not reach the accuracy has no time, however fast it is. `met` is None where there is nothing to
+    compare: no peer took part, or nobody got there.
+    """
     codes: dict[str, dict[str, Any]] = {}
     for code in dict.fromkeys(c.method.code for c in curves):
         mine = [c for c in curves if c.method.code == code]
@@ -50,7 +54,8 @@ def judge(curves: Sequence[Curve], target: float) -> dict[str, Any]:
     peers = {code: x["seconds"] for code, x in codes.items() if code != OURS and x["seconds"] is not None}
     first = min(peers, key=lambda code: peers[code]) if peers else None
     ratio = peers[first] / ours if first and ours else None
-    met = None if ours is None and not peers else bool(ours and (ratio is None or ratio >= RATIO))
+    undecided = not [code for code in codes if code != OURS] or (ours is None and not peers)
+    met = None if undecided else bool(ours and (ratio is None or ratio >= RATIO))
     return {"codes": codes, "best_peer": first, "ratio": ratio, "met": met}
 
 
@@ -61,7 +66,7 @@ def show(rows: Iterable[dict[str, Any]], remarks: Sequence[str], console: Consol
         console = Console(width=160, highlight=False)
     rows = list(rows)
     codes = list(dict.fromkeys(c["code"] for row in rows for c in (*row["curves"], *row["declined"])))
-    table = Table(box=box.SIMPLE_HEAD, title="processor time to reach an error [ms], best method of each")
+    table = Table(box=box.SIMPLE_HEAD, title="processor time to reach an error (ms), best method of each")
     for heading in ("problem", "error", *codes, "best peer\n/ ours", f"target {RATIO:g}"):
         table.add_column(heading, justify="left" if heading == "problem" else "right")
     why = Table(box=box.SIMPLE_HEAD, title="not reached, and why")
@@ -87,32 +92,54 @@ def show(rows: Iterable[dict[str, Any]], remarks: Sequence[str], console: Consol
 
 
 def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """One panel for each problem: error against processor time, one line for each method."""
+    """One panel for each problem: processor time against error reached, one line for each code, its best methods."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     across = min(4, len(rows))
     down = math.ceil(len(rows) / across)
-    figure = Figure(figsize=(4.2 * across, 3.4 * down + 0.6), layout="constrained")
+    figure = Figure(figsize=(4.4 * across, 3.7 * down + 0.6), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False).ravel()
     for axis, row in zip(axes, rows, strict=False):
-        for c in row["curves"]:
-            pairs = [(p["error"], p["seconds"]) for p in c["points"] if p["error"] is not None]
-            points = front([(e, s) for e, s in pairs if e < 1.0])
-            if points:
-                style = {"color": COLOURS.get(c["code"], "grey"), "linewidth": 2 if c["code"] == OURS else 1}
-                axis.loglog([e for e, _ in points], [1e3 * s for _, s in points], "o-", markersize=3, **style)
-        axis.set(
-            title=f"{row['problem']} {row['title']}", xlabel="largest relative error", ylabel="processor time [ms]"
-        )
-        axis.invert_xaxis()
+        for code, points in _fronts(row).items():
+            line = {"color": COLOURS.get(code, "grey"), "linewidth": 2.5 if code == OURS else 1.2, "markersize": 4}
+            axis.loglog([e for e, _ in points], [1e3 * s for _, s in points], "o-", **line)
+        for target in TARGETS:
+            axis.axvline(target, color="grey", linewidth=0.8, linestyle=":")
+        axis.set(xlim=(1.0, 1e-12), xticks=[1.0, *(10.0**-k for k in (3, 6, 9, 12))])
+        axis.minorticks_off()
+        axis.tick_params(labelsize=9)
+        axis.set_title(f"{row['problem']} {row['title']}\n{_ratios(row)}", fontsize=10)
         axis.grid(alpha=0.3)
     for axis in axes[len(rows) :]:
         axis.remove()
+    figure.supxlabel("largest relative error")
+    figure.supylabel("processor time [ms]")
     shown = dict.fromkeys(c["code"] for row in rows for c in row["curves"])
-    handles = [Line2D([], [], color=COLOURS.get(code, "grey"), label=code) for code in shown]
+    handles = [Line2D([], [], marker="o", markersize=4, color=COLOURS.get(code, "grey"), label=code) for code in shown]
     figure.legend(handles=handles, loc="outside lower center", ncols=max(1, len(handles)))
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=110)
+
+
+def _fronts(row: dict[str, Any]) -> dict[str, list[tuple[float, float]]]:
+    """What each code offers with the best of its methods, errors below 1."""
+    found = {}
+    for code in dict.fromkeys(c["code"] for c in row["curves"]):
+        points = [p for c in row["curves"] if c["code"] == code for p in c["points"]]
+        pairs = [(p["error"], p["seconds"]) for p in points if p["error"] is not None]
+        found[code] = front([(max(e, 1e-13), s) for e, s in pairs if e < 1.0])
+    return {code: points for code, points in found.items() if points}
+
+
+def _ratios(row: dict[str, Any]) -> str:
+    """The ratios in one line."""
+    parts = []
+    for target, found in row["targets"].items():
+        if found["ratio"] is not None:
+            parts.append(f"{found['ratio']:.3g} × at {target}")
+        elif found["met"]:
+            parts.append(f"no peer at {target}")
+    return "faster than the best peer: " + ", ".join(parts) if parts else ""
 
 
 def _curve(curve: Curve) -> dict[str, Any]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from sarrus.dynamics.compile import compile as compile
     from sarrus.dynamics.state import State as State
     from sarrus.dynamics.system import System as System
+    from sarrus.simulation.audit import AuditError as AuditError
     from sarrus.simulation.driver import simulate as simulate
     from sarrus.simulation.events import Change as Change
     from sarrus.simulation.events import Event as Event
@@ -61,6 +62,7 @@ _LAZY = {
     "InverseDynamics": "sarrus.control.inverse",
     "gravity_compensation": "sarrus.control.inverse",
     "inverse_dynamics": "sarrus.control.inverse",
+    "AuditError": "sarrus.simulation.audit",
     "Change": "sarrus.simulation.events",
     "Event": "sarrus.simulation.events",
     "Series": "sarrus.simulation.inputs",

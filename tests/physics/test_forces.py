@@ -210,3 +210,32 @@ def test_moving_constraints_do_the_work_lambda_times_a(name, seed):
     assert abs(change - sum(terms)) < error + 1e-11 * sum(map(abs, terms))
     left_out = abs(change - sum(terms) + moving)
     assert left_out > 100 * (error + 1e-11 * sum(map(abs, terms))), "the test could not tell"
+
+
+def test_dry_friction_brakes_uniformly_and_its_power_is_dissipated():
+    """A slider of 2 kg on which friction of 3 N acts slows down by 1.5 m/s²; a second one feels a combination."""
+    mech = sr.Mechanism("sliders", gravity=(0, 0, 0))
+    for name, mass in (("a", 2.0), ("b", 5.0)):
+        body = mech.body(name, mass)
+        mech.prismatic(name, mech.ground, body, "x")
+    mech.friction("rail", "a", 3.0, speed=1e-3)
+    mech.friction("between", {"a": 1.0, "b": -1.0}, 4.0, speed=1e-3)
+    system = sr.compile(mech)
+    state = system.state((0, 0), (1.0, 0.4))
+    np.testing.assert_allclose(system.acceleration(state), [-(3.0 + 4.0) / 2.0, 4.0 / 5.0], rtol=1e-12)
+    assert system.energy(state).dissipated == pytest.approx(3.0 * 1.0 + 4.0 * 0.6)
+    traj = sr.simulate(system, state, 3.0, rtol=1e-10, method="radau")
+    assert abs(traj["a.v"][-1]) < 1e-3
+    assert abs(traj["b.v"][-1] - traj["a.v"][-1]) < 1e-3
+    traj.audit(raise_above=1e-6)
+
+
+def test_friction_that_makes_no_sense_is_refused():
+    mech = sr.Mechanism("slider")
+    mech.prismatic("a", mech.ground, mech.body("a", 1.0), "x")
+    mech.friction("rail", "a", -3.0, speed=1e-3)
+    mech.friction("other", "a", 3.0, speed=0.0)
+    with pytest.raises(sr.ModelError) as caught:
+        mech.finalize()
+    assert "joint spring 'rail': friction is -3.0; it must not be negative" in str(caught.value)
+    assert "friction 'other': speed is 0.0; expected a positive number" in str(caught.value)

@@ -61,6 +61,49 @@ def curved_branch(gravity: float = 9.81) -> sr.System:
     )  # fmt: skip
 
 
+@cache
+def elastic_crank() -> sr.System:
+    """Slider crank driven at 150 rad/s with an elastic rod of two bending and two stretching modes (IVP test set).
+
+    The kinetic energy is that of the test set's mass matrix; its printed forces follow from it by Lagrange's equations.
+    """
+    pi = 3.1415927  # as in the source
+    m2, m3, l1, l2, j1, j2 = 0.151104, 0.075552, 0.15, 0.3, 0.002727, 0.0045339259
+    density, side, young = 7870.0, 0.008, 0.2e12
+    area = side * side * l2
+    Mq = density * area * ca.DM([[0.5, 0, 0, 0], [0, 0.5, 0, 0], [0, 0, 8, 1], [0, 0, 1, 2]])
+    bend = pi**4 / 24 * (side / l2) ** 2
+    Kq = young * side * side / l2 * ca.DM(
+        [[bend, 0, 0, 0], [0, 16 * bend, 0, 0], [0, 0, 16 / 3, -8 / 3], [0, 0, -8 / 3, 7 / 3]]
+    )  # fmt: skip
+    Bq = ca.DM.zeros(4, 4)
+    Bq[0, 2], Bq[0, 3], Bq[1, 3] = -16 * area / pi**3, area * (8 / pi**3 - 1 / pi), area / (2 * pi)
+    Bq = Bq - Bq.T
+    c1, c2 = area * ca.DM([0, 0, 2 / 3, 1 / 6]), area * ca.DM([2 / pi, 0, 0, 0])
+    c12, c21 = l2 * area * ca.DM([0, 0, 1 / 3, 1 / 6]), l2 * area * ca.DM([1 / pi, -1 / (2 * pi), 0, 0])
+    q = [ca.SX.sym(name) for name in ("phi1", "phi2", "x3", "q1", "q2", "q3", "q4")]
+    v = [ca.SX.sym(f"rate{k}") for k in range(7)]
+    t, e = ca.SX.sym("t"), ca.vertcat(*q[3:])
+    C, S = ca.cos(q[0] - q[1]), ca.sin(q[0] - q[1])
+    M = ca.SX.zeros(7, 7)
+    M[0, 0], M[1, 1], M[2, 2] = j1 + m2 * l1**2, j2 + ca.dot(e, Mq @ e) + 2 * density * ca.dot(c12, e), m3
+    M[0, 1] = l1 * l2 * m2 * C / 2 + density * l1 * (S * ca.dot(c2, e) + C * ca.dot(c1, e))
+    M[0, 3:], M[1, 3:] = density * l1 * (C * c2 - S * c1).T, density * (c21 + Bq.T @ e).T
+    M[1, 0], M[3:, 0], M[3:, 1], M[3:, 3:] = M[0, 1], M[0, 3:].T, M[1, 3:].T, Mq
+    V, rod = ca.vertcat(*v), l2 + q[6]
+    return sr.compile(
+        sr.Lagrangian(
+            "elastic crank", time=t, coordinates=q, velocities=v, kinetic=ca.dot(V, M @ V) / 2,
+            potential=ca.dot(e, Kq @ e) / 2,
+            holonomic={
+                "height": l1 * ca.sin(q[0]) + rod * ca.sin(q[1]),
+                "slider": q[2] - l1 * ca.cos(q[0]) - rod * ca.cos(q[1]),
+                "drive": q[0] - 150.0 * t,
+            },
+        )
+    )  # fmt: skip
+
+
 # --- parallel robots -----------------------------------------------------------------------------------------------
 @cache
 def rrr() -> sr.System:

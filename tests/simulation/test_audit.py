@@ -155,11 +155,11 @@ def test_inputs_held_between_samples():
         t.append(t[-1] + 0.5)
     u = np.concatenate([torque[:1], torque])[:, None]
     q, v = np.array(q)[:, None], np.array(v)[:, None]
-    traj = record(system, np.array(t), q, v, 3 * u, u, settings={"sample": 0.5})
+    traj = record(system, np.array(t), q, v, 3 * u, u, segments=(Segment(0, {}, system.p, held=True),))
     audit = traj.audit()
     assert audit.work == pytest.approx(float(torque @ np.diff(q[:, 0])), rel=1e-13)
     assert audit.energy.relative < 1e-13
-    assert dataclasses.replace(traj, settings={}).audit().energy.relative > 1e-3
+    assert dataclasses.replace(traj, segments=(Segment(0, {}, system.p),)).audit().energy.relative > 1e-3
 
 
 def test_quaternions_and_rolling():

@@ -252,13 +252,13 @@ def test_inputs_that_are_held_stay_held():
     q, v = np.stack([s.q for s in rows]), np.stack([s.v for s in rows])
     a = system.acceleration(system.state(q, v, t), u)
     np.testing.assert_allclose(a[:, 0], (u[:, 0] - 9.81 * length * np.cos(q[:, 0])) / inertia, rtol=1e-12)
-    held = record(system, t, q, v, a, u, settings={"sample": 0.2})
+    held = record(system, t, q, v, a, u, segments=(Segment(0, {}, system.p, held=True),))
     other = held.sample(t[:-1] + 0.05)
     np.testing.assert_array_equal(other.u, u[1:])
     for k in range(10):
         truth = small_steps(system, rows[k], u[k + 1], t[k] + 0.05)
         assert other.q[k, 0] == pytest.approx(truth.q[0], abs=2e-6)
-    free = dataclasses.replace(held, settings={}).sample(t[:-1] + 0.05)
+    free = dataclasses.replace(held, segments=(Segment(0, {}, system.p),)).sample(t[:-1] + 0.05)
     assert np.abs(free.q - other.q).max() > 1e-4
 
 

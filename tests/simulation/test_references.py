@@ -3,8 +3,8 @@
 Acceptance: relative error at most 1e-8 with rtol 1e-10, the error being compared with the largest value among the
 quantities of the same kind at that time. Sources stand beside the numbers in `oracles.motion_data`.
 
-Left out, because a flexible body is part of the problem: the test set's slider crank with its elastic rod, the spin-up
-of a flexible arm, the flexible pendulum, the elastica and the block of bricks. The bicycle has a file of its own.
+Left out, because they are discretised continua and the core knows no flexible bodies: the spin-up of a flexible arm,
+the flexible pendulum, the elastica, the Princeton beam and the block of bricks. The bicycle has a file of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from accuracy import (
     ANDREWS,
     cartesian_pendulum,
     columns,
+    elastic_crank,
     library,
     quaternion,
     relative,
@@ -85,10 +86,12 @@ def test_pendulum_as_a_particle_of_the_library():
     close(np.c_[traj["x"], traj["z"], traj["x.v"], traj["z.v"]], expected, 2)
 
 
-def test_nearly_inverted_pendulum_and_its_multiplier():
+@adaptive
+def test_nearly_inverted_pendulum_and_its_multiplier(method):
+    """It starts 0.14 rad from the unstable equilibrium: small errors grow by e^3.1 in a second there."""
     system = cartesian_pendulum()
     times, expected = reference(data.PENDULUM_NEARLY_INVERTED)
-    traj = run(system, system.state((np.sin(3.0), -np.cos(3.0))), times)
+    traj = run(system, system.state((np.sin(3.0), -np.cos(3.0))), times, method)
     close(np.c_[traj.q, traj.v], expected[:, :4], 2)
     np.testing.assert_allclose(-traj["rod.force"][:, 0], expected[:, 4], rtol=LIMIT)
 
@@ -97,8 +100,9 @@ def test_nearly_inverted_pendulum_and_its_multiplier():
 def test_index_three_pendulum_of_the_mebdfdae_driver(method):
     system = cartesian_pendulum(1.0)
     traj = run(system, system.state((1.0, 0.0), (0.0, 1.0)), [1.0], method)
-    found = np.r_[traj.q[-1], traj.v[-1], -traj["rod.force"][-1]]
-    np.testing.assert_allclose(found, data.PENDULUM_INDEX3, atol=LIMIT * np.array([1, 1, 0.07, 0.07, 0.5]), rtol=0)
+    expected = np.array(data.PENDULUM_INDEX3)
+    close(np.r_[traj.q[-1], traj.v[-1]][None], expected[None, :4], 2)
+    np.testing.assert_allclose(-traj["rod.force"][-1], expected[4:], rtol=LIMIT)
 
 
 def test_pendulum_for_2000_seconds_meets_the_criteria_of_the_library():
@@ -141,10 +145,11 @@ def test_two_four_bars(method):
     np.testing.assert_allclose(expected[-1], data.FOUR_BARS_2[10.0], atol=1e-11)
     meets_the_criterion(found, expected)
     at = [round(t * 40) - 1 for t in data.FOUR_BARS_2]
-    close(found[at], np.array(list(data.FOUR_BARS_2.values())), 2, 5e-8)  # the full DAE is known to 2e-8
+    close(found[at], np.array(list(data.FOUR_BARS_2.values())), 2)
+    close(found, expected, 2)
     assert len(traj.crossings) == 10, "singular passes in 10 s"
     # drift of the best published run (h = 1.25e-4) is 1.8e-5 J
-    assert np.ptp(traj["energy.total"]) < 1.8e-5
+    assert np.ptp(traj["energy.total"]) < 1e-6
 
 
 @pytest.mark.slow  # its equations take a while to compile
@@ -193,16 +198,34 @@ def test_andrews_squeezer_of_the_iftomm_library(method):
     assert np.max(np.abs(balance)) < 1e-8
 
 
+# --- test set: slider crank with an elastic rod --------------------------------------------------------------------
+@pytest.mark.parametrize("method", ["dop853", "radau"])
+def test_slider_crank_with_an_elastic_rod(method):
+    """Modes of some 1e-5 m at 1e3 to 1e4 1/s; absolute tolerances as small as they are. Seven quantities."""
+    system = elastic_crank()
+    modes = dict.fromkeys(("q1", "q2", "q3", "q4"), 1e-15)
+    times = list(data.CRANK)
+    traj = run(system, system.state(*data.CRANK_START), times, method, atol=modes)
+    for k, (q, v) in enumerate(data.CRANK.values()):
+        np.testing.assert_allclose(traj.q[k, :3], q[:3], rtol=LIMIT, err_msg=f"at {times[k]} s")
+        modes_off = relative(traj.q[k, 3:], q[3:])
+        assert modes_off <= LIMIT, f"modes at {times[k]} s: {modes_off:.1e}"
+        rates_off = relative(traj.v[k], v)
+        assert rates_off <= LIMIT, f"rates at {times[k]} s: {rates_off:.1e}"
+    np.testing.assert_allclose(traj["phi1"], 150.0 * np.array(times), rtol=1e-14)
+
+
 # --- A04: Bricard --------------------------------------------------------------------------------------------------
 @adaptive
 @pytest.mark.parametrize("slender", [False, True], ids=["square bars", "slender bars"])
 def test_bricard(slender, method):
     system = library("bricard", slender=slender)
     times, expected = reference(data.BRICARD_SLENDER if slender else data.BRICARD)
-    traj = run(system, system.assemble(), times, method)
+    start = system.assemble()
+    traj = run(system, start, times, method)
     error = np.max(np.abs(traj["P3.position"] - expected))
     assert error <= LIMIT, f"P3 off by {error:.2e} m"
-    assert np.max(np.abs(traj["energy.total"])) < 1e-7, "energy drift; it started with none"
+    assert np.max(np.abs(traj["energy.total"] - system.energy(start).total)) < 1e-8, "energy drift [J], of 4.55 J"
 
 
 # --- A05: stiff flyball governor -----------------------------------------------------------------------------------

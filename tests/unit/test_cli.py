@@ -1,4 +1,4 @@
-"""The command line: list, check and demo, as text and as JSON, good and wrong arguments, exit codes."""
+"""The command line: list and check, as text and as JSON, good and wrong arguments, exit codes."""
 
 import json
 import os
@@ -154,24 +154,6 @@ def test_help_and_version(words, capsys):
     assert caught.value.code == 0
     out, _ = capsys.readouterr()
     assert sr.__version__ in out if words == ["--version"] else "usage: sarrus" in out
-
-
-# --- demo ------------------------------------------------------------------------------------------------------------
-def test_demo(capsys):
-    code, out, err = run(capsys, "demo")
-    assert (code, err) == (0, "")
-    assert "slider-crank" in out and "rank 1" in out and "rank 0" in out and "nan" not in out
-
-
-def test_demo_as_json(capsys):
-    code, out, _ = run(capsys, "demo", "--json")
-    data = json.loads(out)
-    assert code == 0 and data["check"]["mobility"] == 1
-    ordinary, singular = data["ordinary"], data["singular"]
-    assert (ordinary["rank"], singular["rank"]) == (1, 0)
-    assert ordinary["velocities"] == {"A": 1.0, "B": pytest.approx(-2.0)}
-    assert max(map(abs, singular["accelerations"].values())) < 100
-    assert ordinary["loop_error"] < 1e-12 and singular["singular_values"][0] < 1e-12
 
 
 # --- as a program ----------------------------------------------------------------------------------------------------

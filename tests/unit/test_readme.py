@@ -1,6 +1,8 @@
 """The code that the README and the manual show runs as it stands, and does what the text beside it says."""
 
+import contextlib
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +20,15 @@ def blocks(document: str, language: str) -> list[str]:
 
 
 @pytest.fixture(scope="module", params=DOCUMENTS)
-def shown(request) -> dict[str, object]:
+def shown(request, tmp_path_factory) -> dict[str, object]:
     """What is defined after all Python blocks of a document, run one after the other as a reader would."""
     code = blocks(request.param, "python")
     assert code, f"{request.param} shows no Python"
     space: dict[str, object] = {"__name__": "__main__"}
-    for block in code:
-        exec(compile(block, request.param, "exec"), space)
+    with contextlib.chdir(tmp_path_factory.mktemp("reader")):
+        for block in code:
+            exec(compile(block, request.param, "exec"), space)
+        space["files"] = {path.name: path.stat().st_size for path in Path().iterdir()}
     return space
 
 
@@ -41,18 +45,30 @@ def test_the_state_is_what_was_asked_for(shown):
     assert system.rank(state).mobility == 1
 
 
+def test_the_motion_is_right_and_its_files_are_there(shown):
+    """Both documents simulate: the audit is clean, and what the text promises to write is written."""
+    traj = shown["traj"]
+    assert isinstance(traj, sr.Trajectory) and traj.status.code == "finished"
+    audit = traj.audit(raise_above=1e-6)
+    assert audit.loop.relative < 1e-12
+    files = shown["files"]
+    assert {"four_bar.html", "four_bar.png"} < set(files) and {"four_bar.nc", "four_bar.csv"} & set(files)
+    assert all(size > 1000 for size in files.values())
+
+
 def test_the_row_said_to_be_always_satisfied_is_so(shown):
     result = sr.check(shown["mech"])
     assert result.idle == ("D.y",)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_commands_shown_exist(document, capsys):
+@pytest.mark.parametrize("document", [*DOCUMENTS, "docs/simulating.md"])
+def test_the_commands_shown_exist(document, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / document).read_text(encoding="utf-8")
     commands = set(re.findall(r"(?:^|`)sarrus ((?:list|check|demo|simulate|diagnose)[^`\n]*)", text, re.M))
     assert commands
     for command in commands:
-        assert main(command.split()) == 0, command
+        assert main(shlex.split(command)) == 0, command
     assert capsys.readouterr().out
 
 

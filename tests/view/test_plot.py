@@ -184,7 +184,7 @@ def test_dips_between_rows_are_shown():
     """Rows on both sides of the singular position of an equal slider-crank: its singular value vanishes between."""
     system = sr.compile(sr.library.build("slider_crank"))
     state = system.assemble(velocities={"A": 3.0})
-    traj = simulate(system, state, t_end=1.0)
+    traj = simulate(system, state, t_end=1.0, max_step=0.02)  # so that values between rows are exact enough
     sigma = {c.title: c for c in curves(traj)}["singular values"]
     assert traj.crossings
     assert sigma.series["σ1"].min() < 1e-6
@@ -210,7 +210,7 @@ def test_figure_says_what_it_shows():
         assert wanted in found, wanted
     assert "singular positions crossed: ×1 at 0.025 s" in found
     assert "'gate_$x$' at 0.035 s" in found
-    lines = [x for ax in figure.axes for x in ax.lines if np.allclose(x.get_xdata(), 0.025)]
+    lines = [x for ax in figure.axes for x in ax.lines if len(x.get_xdata()) and np.allclose(x.get_xdata(), 0.025)]
     assert len(lines) == len(figure.axes)  # the crossing is marked everywhere
 
 

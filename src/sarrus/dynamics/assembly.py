@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sarrus.dynamics.complaints import cannot_close, cannot_move
-from sarrus.dynamics.positions import Request, find_positions, hold, smallest_step
+from sarrus.dynamics.positions import Request, find_positions, hold, rounding_of_rows, smallest_step
 from sarrus.dynamics.state import State
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def _velocities(
         for _ in range(2):  # the second removes rounding
             v[free] += smallest_step(system, A @ v - a, A[:, free], Mff, damping=0.0)
     slip = np.abs(A @ v - a)
-    allowed = 1e-9 * (np.abs(A) @ np.abs(v) + np.abs(a)) + 1e-300
+    size = np.maximum(np.abs(A) @ np.abs(v) + np.abs(a), rounding_of_rows(system, M, v))
+    allowed = 1e-9 * size + 1e-300
     if np.any(slip > allowed):
         raise cannot_move(system, request, slip, allowed)
     return v

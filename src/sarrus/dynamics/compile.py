@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +44,12 @@ def compile(machine: Mechanism | Model | Lagrangian) -> System:
         machine = machine.finalize()
     if not isinstance(machine, (Model, Lagrangian)):
         raise SarrusError(f"compile: expected a Mechanism or a Lagrangian, got {type(machine).__name__}")
+    import casadi as ca
+
     from sarrus.symbolic.digest import describe
 
     text = describe(machine)
-    key = None if text is None else cache.key_of(_code(), version("casadi"), text)
+    key = None if text is None else cache.key_of(_code(), ca.CasadiMeta.version(), text)
     record = _fetch(key) if key else None
     if record is None:
         record = _derive(machine)

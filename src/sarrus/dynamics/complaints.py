@@ -52,7 +52,7 @@ def _residuals(system: System, request: Request, q: np.ndarray) -> tuple[np.ndar
 def _culprit(system: System, request: Request, attempt: Attempt) -> tuple[np.ndarray, str | None]:
     """The constraint without which the rest can be put together, and where; the nearest to closing if several."""
     found = []
-    active = [g for g in system.groups if request.active.get(g, True)]
+    active = [g for g in system.groups if request.active.get(g, g not in system.layout.one_sided)]
     for group in active if 1 < len(active) <= 12 else []:
         without = replace(request, active={**request.active, group: False})
         q, _ = find_positions(system, without, attempts=6)

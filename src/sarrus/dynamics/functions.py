@@ -6,7 +6,7 @@ the cache as text and read back only when first used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,18 +47,29 @@ def symbolic_functions(terms: Terms, row_stages: Any) -> dict[str, Any]:
 
 @dataclass
 class Functions:
-    """Named functions, deserialised when first called."""
+    """Named functions, deserialised when first called.
+
+    Machines that differ in their parameters alone share them, and with them what else is made once (`once`).
+    """
 
     texts: Mapping[str, str]
     _loaded: dict[str, Any] = field(default_factory=dict)
 
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` returned when it was first called under this name: something that no parameter changes."""
+        if name not in self._loaded:
+            self._loaded[name] = make()
+        return self._loaded[name]
+
     def __call__(self, name: str, *inputs: Any) -> list[np.ndarray]:
         """Evaluate at one state; outputs are dense arrays, columns flattened."""
-        if name not in self._loaded:
-            import casadi as ca
-
-            self._loaded[name] = ca.Function.deserialize(self.texts[name])
-        function = self._loaded[name]
+        function = self.once(name, lambda: _read(self.texts[name]))
         values = function.call([np.asarray(x, dtype=float) for x in inputs])
         is_column = _COLUMNS.get(name, lambda index: True)
         return [np.array(x.full()).ravel() if is_column(i) else np.array(x.full()) for i, x in enumerate(values)]
+
+
+def _read(text: str) -> Any:
+    import casadi as ca
+
+    return ca.Function.deserialize(text)

@@ -156,7 +156,7 @@ def _newton(
     layout, scales = system.layout, np.array(system.layout.scales)
     free = [k for k in range(layout.nv) if k not in held]
     phi, A, M = _position(system, q, t, flags)
-    unit = tolerance * _row_units(system)
+    unit = tolerance * system.units
     calm = 0
     for iteration in range(1, ITERATIONS + 1):
         rounding = 64 * np.finfo(float).eps * (np.abs(A) @ (scales + _size(layout, q)))
@@ -200,6 +200,13 @@ def smallest_step(system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray,
     return -np.linalg.solve(L.T, S.T @ (U @ (inverse * (U.T @ residual))))
 
 
+def rounding_of_rows(system: System, M: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Size of A v, row by row, below which a row counts as singular: one all of whose terms are rounding holds."""
+    out = np.zeros(system.layout.m)
+    out[list(system.kept)] = system.tolerance * system.norms * np.sqrt(max(float(v @ M @ v), 0.0))
+    return out
+
+
 def _position(system: System, q: np.ndarray, t: float, flags: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     with np.errstate(all="ignore"):
         phi, A, _, _, M = system.functions("position", t, q, system.p)
@@ -210,10 +217,6 @@ def _position(system: System, q: np.ndarray, t: float, flags: np.ndarray) -> tup
 def _merit(system: System, phi: np.ndarray) -> float:
     kept = list(system.kept)
     return float(np.sum((phi[kept] / system.norms) ** 2))
-
-
-def _row_units(system: System) -> np.ndarray:
-    return np.array([system.layout.length if row.unit == "m" else 1.0 for row in system.layout.rows])
 
 
 def _size(layout: Any, q: np.ndarray) -> np.ndarray:

@@ -104,8 +104,9 @@ def saddle_samples(system: System, count: int = 3) -> tuple[list[np.ndarray], bo
         K = np.block([[M, rows.T], [rows, np.zeros((len(rows), len(rows)))]])
         if np.isfinite(K).all():
             samples.append(K)
-            S = np.linalg.solve(np.linalg.cholesky(M), rows.T)
-            deficient.append(bool(rows.size) and np.linalg.eigvalsh(S.T @ S)[0] <= system.tolerance**2)
+            on = system.active_rows(None)[list(system.kept)] > 0
+            S = np.linalg.solve(np.linalg.cholesky(M), rows[on].T)
+            deficient.append(bool(S.size) and np.linalg.eigvalsh(S.T @ S)[0] <= system.tolerance**2)
     return samples, assembled and bool(deficient) and all(deficient)
 
 

@@ -99,6 +99,14 @@ class System:
             p[names.index(name)] = float(value)
         return replace(self, p=p, norms=row_norms(self.layout, self.functions, self.kept, self.y_index, p))
 
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled: compiled code belongs to a process, and descriptions may hold the user's functions."""
+        raise SarrusError(
+            f"{self.name}: a compiled machine cannot be pickled or copied; let each process describe and compile it "
+            "(it then comes from the cache), or use threads: the compiled code runs in parallel in them. Trajectories "
+            "travel as files (save, load), states as they are"
+        )
+
     # --- states ----------------------------------------------------------------------------------------------------
     def state(self, q: Any, v: Any = None, t: Any = 0.0) -> State:
         """An exact state from full vectors, checked but not corrected.
@@ -261,11 +269,20 @@ class System:
         return linear.linearise(self, state, u, active)
 
     def active_rows(self, active: Mapping[str, bool] | None) -> np.ndarray:
-        """One flag for each row: 1 active, 0 switched off."""
+        """One flag for each row: 1 active, 0 switched off. Unless said otherwise, one-sided constraints are off."""
         flags = np.ones(self.layout.m)
+        for name in self.layout.one_sided:
+            flags[self.layout.group_rows(name)] = 0.0
         for name, value in (active or {}).items():
+            if value and name in self.layout.groups and name not in self.layout.one_sided:
+                continue  # it is on already
             flags[self.layout.group_rows(name)] = float(bool(value))
         return flags
+
+    @cached_property
+    def units(self) -> np.ndarray:
+        """What a residual of each row is measured in: the machine's length, or 1 rad."""
+        return np.array([self.layout.length if row.unit == "m" else 1.0 for row in self.layout.rows])
 
     @cached_property
     def _constants(self) -> Constants:
@@ -273,7 +290,7 @@ class System:
 
     @cached_property
     def _all_rows(self) -> np.ndarray:
-        return np.ones(self.layout.m)
+        return self.active_rows(None)
 
     @cached_property
     def _zeros(self) -> dict[str, np.ndarray]:

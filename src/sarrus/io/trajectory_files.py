@@ -59,6 +59,20 @@ def save(traj: Trajectory, path: str | os.PathLike[str]) -> None:
         part.unlink(missing_ok=True)
 
 
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that `save` could not write: better before a long computation than after it.
+
+    Args:
+        path: as for `save`.
+    """
+    path = Path(path)
+    _kind(path, {".nc": None, ".csv": None})
+    if path.suffix.lower() == ".nc":
+        _optional("xarray", "a '.nc' file")
+    if not os.access(path.parent, os.W_OK):
+        raise SarrusError(f"cannot write {str(path)!r}: expected a folder that exists and may be written to")
+
+
 def load(path: str | os.PathLike[str], system: System) -> Trajectory:
     """Read a trajectory that `save` wrote.
 
@@ -295,12 +309,15 @@ def to_pandas(traj: Trajectory) -> Any:
 def _write_netcdf(traj: Trajectory, path: Path) -> None:
     data = _dataset(traj, tuple(key for key in ("q", "v", "a", "u") if getattr(traj, key).shape[1]))
     data.attrs["sarrus"] = json.dumps(_description(traj), allow_nan=False)
-    data.to_netcdf(path, engine="h5netcdf" if _has_hdf5() else "scipy")
+    # in memory first: HDF5 ends the whole process when a disk fills up while it writes
+    path.write_bytes(data.to_netcdf(engine="h5netcdf" if _has_hdf5() else "scipy"))
 
 
 def _read_netcdf(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     xarray = _optional("xarray", "a '.nc' file")
     content = path.read_bytes()
+    if not content.startswith((b"CDF", b"\x89HDF")):
+        raise ValueError("it is no netCDF file")
     engine = "scipy" if content.startswith(b"CDF") else "h5netcdf"
     if engine == "h5netcdf" and not _has_hdf5():
         raise SarrusError(

@@ -61,11 +61,15 @@ class MachineLibrary:
     def __init__(self, path: Path, nq: int, nv: int, nu: int, m: int, kept: int):
         """Load the library at `path` for these sizes; `kept` of the m rows are not identically zero."""
         self.path = path
-        self._function = ctypes.CDLL(str(path)).sarrus_accelerate
+        library = ctypes.CDLL(str(path))
+        self._function = library.sarrus_accelerate
         self._function.restype = None
         self._function.argtypes = [ctypes.c_void_p]
+        self._residuals, self._rows = library.sarrus_residuals, library.sarrus_rows
+        self._residuals.restype, self._residuals.argtypes = None, [ctypes.c_void_p] * 3
+        self._rows.restype, self._rows.argtypes = None, [ctypes.c_void_p] * 2
         self._sizes = (1, nq, nv, nu, nv)
-        self._nv, self._m = nv, m
+        self._nv, self._m, self._kept = nv, m, kept
         self._workspace = _Workspace(self._sizes, nv, m, nv * kept + kept * kept)
 
     def accelerate(
@@ -80,11 +84,8 @@ class MachineLibrary:
             robust: skip the fast path.
         """
         if inputs[1].ndim == 1:
+            self._function(self._at(inputs, constants, active, robust))
             w = self._workspace
-            for buffer, value in zip(w.inputs, inputs, strict=True):
-                buffer[:] = value
-            constants.fill(w.call, active, robust)
-            self._function(w.address)
             return w.vdot.copy(), w.lam.copy(), w.report.copy()
         count = inputs[1].shape[0]
         outputs = np.empty((count, self._nv)), np.empty((count, self._m)), np.empty((count, REPORT_SIZE))
@@ -97,6 +98,34 @@ class MachineLibrary:
         self._function(ctypes.addressof(call))
         return outputs
 
+    def residuals(
+        self, t: float, q: np.ndarray, v: np.ndarray, scales: np.ndarray, constants: Constants, active: np.ndarray
+    ) -> np.ndarray:
+        """How far one state is from its constraints: Φ, A v - a, |A| |v| + |a| and |A| scales of each row, (4, m).
+
+        Rows that are switched off or identically zero are zeros.
+        """
+        out = np.empty((4, self._m))
+        self._residuals(self._at((t, q, v), constants, active), scales.ctypes.data, out.ctypes.data)
+        return out
+
+    def rows(self, t: float, q: np.ndarray, constants: Constants, active: np.ndarray) -> np.ndarray:
+        """The kept rows, scaled and in the mass metric, at one configuration: (kept, nv), those switched off zeros.
+
+        Their singular values decide about the rank.
+        """
+        out = np.empty((self._kept, self._nv))
+        self._rows(self._at((t, q), constants, active), out.ctypes.data)
+        return out
+
+    def _at(self, inputs: tuple[Any, ...], constants: Constants, active: np.ndarray, robust: bool = False) -> int:
+        """Address of this thread's call, filled in with one state."""
+        w = self._workspace
+        for buffer, value in zip(w.inputs, inputs, strict=False):
+            buffer[:] = value
+        constants.fill(w.call, active, robust)
+        return w.address
+
 
 class Constants:
     """What does not change from call to call: kept alive here, with its addresses."""
@@ -104,8 +133,8 @@ class Constants:
     def __init__(self, p: np.ndarray, norms: np.ndarray, tolerance: float, fast_pivot: float):
         """Take parameters, reference norms of the rows, and the two tolerances."""
         square = norms**2
-        self._p, self._rowdata = p.copy(), np.concatenate([square, 1 / square, 1 / norms])
-        self._addresses = self._p.ctypes.data, self._rowdata.ctypes.data
+        self._p, self.rowdata = p.copy(), np.concatenate([square, 1 / square, 1 / norms])
+        self._addresses = self._p.ctypes.data, self.rowdata.ctypes.data
         self._tolerances = tolerance, fast_pivot
 
     def fill(self, call: _Call, active: np.ndarray, robust: bool) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,9 @@ CODES = (
 METHODS = ("dop853", "dopri5", "radau", "rk4", "euler", "variational")
 CROSSINGS = ("continue", "stop", "release")
 CORRECTIONS = ("project", "baumgarte", "free")
+UNWATCHED = 2  # SR_UNWATCHED, in place of a guard's direction
 
-_HEADERS = ("types", "motion", "explicit", "radau", "variational", "bridge", "dense", "run")
+_HEADERS = ("types", "motion", "explicit", "radau", "variational", "bridge", "dense", "run", "rank")
 _TERMS_A, _TERMS_D = 10, 11  # SR_TERMS_A, SR_TERMS_D
 
 _real, _long, _pointer = ctypes.c_double, ctypes.c_long, ctypes.c_void_p
@@ -92,8 +93,7 @@ class LoopRecord(ctypes.Structure):
 
     _fields_ = [
         *_fields(_pointer, "numbers step memory low high rate noise"),
-        *_fields(_real, "delay start"),
-        ("ticks", _long),
+        ("delay", _real),
         ("random", ctypes.c_ulonglong),
         ("queue", _pointer),
         *_fields(_long, "room head count"),
@@ -115,7 +115,10 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         *_fields(_pointer, "unit scale atol"),
         *_fields(_real, "rtol drift baumgarte1 baumgarte2 window pivot"),
         *_fields(_long, "method crossing correction guards guards_need_force"),
-        *_fields(_real, "sample next_sample"),
+        *_fields(_real, "sample first_sample next_sample"),
+        ("samples", _long),
+        ("stops", _pointer),
+        *_fields(_long, "stop_count next_stop"),
         ("u", _pointer),
         *_fields(_real, "t h t_end max_step fixed"),
         *_fields(_long, "chunk max_steps"),
@@ -128,12 +131,14 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         *_fields(_long, "steps rejected evaluations projections bridges factorisations"),
         ("rows", _pointer),
         *_fields(_long, "row_count row_room every next_time time_count pending"),
-        *_fields(_pointer, "times g fresh scratch scratch_at wanted fired keep crossings"),
-        *_fields(_long, "crossing_count crossing_room released"),
+        *_fields(_pointer, "times g fresh scratch noise wanted fired keep crossings"),
+        *_fields(_long, "crossing_count crossing_room noted"),
+        ("noted_at", _real),
+        ("released", _long),
         ("regular", _Options),
         ("dense", type("_Dense", (ctypes.Structure,), {"_fields_": dense})),
         ("memory", _pointer),
-        ("failed", _long),
+        *_fields(_long, "failed bad_guard"),
         ("loop", _pointer),
     ]
     return (
@@ -142,10 +147,37 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
     )
 
 
+class _Integrators(NamedTuple):
+    """What the compiled integrators of one shape offer."""
+
+    path: Path
+    run: Any
+    rank: Any
+    memory: int  # of the implicit method, in bytes
+    crossing: Any
+    motion: Any
+
+
 @cache
-def _integrators(shape: Shape) -> tuple[ctypes.CDLL, Path]:
+def _integrators(shape: Shape) -> _Integrators:
     path = build_library(shape.source())
-    return ctypes.CDLL(str(path)), path
+    library = ctypes.CDLL(str(path))
+    crossing, motion = _structures(shape.nq, shape.nv, shape.kept)
+    library.sarrus_motion_size.restype = library.sarrus_radau_size.restype = _long
+    if library.sarrus_motion_size() != ctypes.sizeof(motion):
+        raise RuntimeError("sarrus_motion.h and kernel/motion.py disagree about the size of sr_motion")
+    for function in (library.sarrus_run, library.sarrus_generic_rank):
+        function.restype, function.argtypes = _long, [_pointer]
+    memory = library.sarrus_radau_size()
+    return _Integrators(path, library.sarrus_run, library.sarrus_generic_rank, memory, crossing, motion)
+
+
+@cache
+def _entries(machine: Path) -> tuple[tuple[str, int | None], ...]:
+    """Addresses of a machine's functions; its library stays loaded."""
+    library = ctypes.CDLL(str(machine))
+    names = ("state", "correct", "select", "linear")
+    return tuple((name, ctypes.cast(getattr(library, f"sarrus_{name}"), _pointer).value) for name in names)
 
 
 @dataclass(frozen=True)
@@ -180,39 +212,43 @@ class Motion:
     def __init__(self, shape: Shape, machine: Path, row_room: int | None = None):
         """Load the integrators for a shape of machine and the functions of the machine's library."""
         self.shape = shape
-        library, self.path = _integrators(shape)
-        crossing, motion = _structures(shape.nq, shape.nv, shape.kept)
-        library.sarrus_motion_size.restype = library.sarrus_radau_size.restype = _long
-        if library.sarrus_motion_size() != ctypes.sizeof(motion):
-            raise RuntimeError("sarrus_motion.h and kernel/motion.py disagree about the size of sr_motion")
-        self._run = library.sarrus_run
-        self._run.restype, self._run.argtypes = _long, [_pointer]
-        self.raw = motion()
+        self._compiled = compiled = _integrators(shape)
+        self.path = compiled.path
+        self.raw = compiled.motion()
+        self._address = ctypes.addressof(self.raw)
         self._kept: dict[str, Any] = {}
-        self._machine = ctypes.CDLL(str(machine))
-        for name in ("state", "correct", "select", "linear"):
-            setattr(self.raw, name, ctypes.cast(getattr(self._machine, f"sarrus_{name}"), _pointer).value)
+        for name, address in _entries(machine):
+            setattr(self.raw, name, address)
         room = self.ROWS if row_room is None else row_room
-        self.rows = np.zeros((room, 1 + shape.nq + 2 * shape.nv + shape.nu))
+        self.rows = np.empty((room, 1 + shape.nq + 2 * shape.nv + shape.nu))
         self.raw.rows, self.raw.row_room = self.rows.ctypes.data, room
-        self._passages = (crossing * self.PASSAGES)()
-        self.raw.crossings, self.raw.crossing_room = ctypes.addressof(self._passages), self.PASSAGES
-        self.u = self.array("u", np.zeros(shape.nu))
-        work = shape.nv * shape.kept + shape.kept**2
-        self._kept["work"] = np.zeros(max(work, 1))
-        self.raw.setup.work = self._kept["work"].ctypes.data
-        self._kept["memory"] = np.zeros(library.sarrus_radau_size() // 8 + 1)
-        self.raw.memory = self._kept["memory"].ctypes.data
+        self._passages = (compiled.crossing * (self.PASSAGES if shape.kept else 4))()
+        self.raw.crossings, self.raw.crossing_room = ctypes.addressof(self._passages), len(self._passages)
+        self._block(
+            u=shape.nu, p=shape.np, rowdata=3 * shape.kept, active=shape.kept, unit=shape.kept, scale=shape.nv,
+            atol=shape.nv, work=shape.nv * shape.kept + shape.kept**2, memory=compiled.memory // 8 + 1,
+        )  # fmt: skip
+        self.u = self._kept["u"]
         self.raw.smallest = 1e300
+
+    def _block(self, **sizes: int) -> None:
+        """One block of memory for all arrays whose sizes the shape fixes, zeros at first."""
+        block, start = np.zeros(sum(sizes.values())), 0
+        address = block.ctypes.data
+        setup = self.raw.setup
+        for field, size in sizes.items():
+            self._kept[field] = block[start : start + size]
+            setattr(setup if field in ("p", "rowdata", "work") else self.raw, field, address + 8 * start)
+            start += size
+
+    def fill(self, field: str, values: Any) -> None:
+        """Write an array whose size the shape fixes: p, rowdata, active, unit, scale, atol, u."""
+        self._kept[field][:] = values
 
     def array(self, field: str, values: Any, dtype: Any = float) -> np.ndarray:
         """Point a field at a copy of these values, which is kept alive."""
-        array = np.array(values, dtype=dtype)
-        if not array.size:
-            array = np.zeros(1, dtype=dtype)
-        self._kept[field] = array
-        target = self.raw.setup if field in ("p", "rowdata") else self.raw
-        setattr(target, field, array.ctypes.data)
+        array = self._kept[field] = np.array(values, dtype=dtype)
+        setattr(self.raw, field, array.ctypes.data)
         return array
 
     def call(self, field: str, function: Any) -> None:
@@ -222,13 +258,23 @@ class Motion:
 
     def guards(self, directions: Sequence[int]) -> None:
         """Make room for guards that are to be reported in these directions."""
-        count = len(directions)
-        self.raw.guards = count
+        count = self.raw.guards = len(directions)
+        if not count:
+            return
         self.array("wanted", directions, np.int64)
-        for name in ("g", "fresh", "scratch", "scratch_at"):
+        for name in ("g", "fresh", "scratch", "noise"):
             self.array(name, np.zeros(count))
         for name in ("fired", "keep"):
             self.array(name, np.zeros(count), np.int64)
+
+    def watch(self, first: int, directions: Sequence[int]) -> None:
+        """Change the directions of the guards from `first` on."""
+        self._kept["wanted"][first : first + len(directions)] = directions
+
+    def arm(self, guards: Sequence[int]) -> None:
+        """Take these guards as just above zero, where they are zero but for rounding."""
+        self._kept["g"][list(guards)] = 1e-300
+        self._kept["keep"][list(guards)] = 2  # SR_ARMED
 
     @property
     def fired(self) -> list[tuple[int, int]]:
@@ -246,7 +292,11 @@ class Motion:
 
     def run(self) -> str:
         """Go on, with the interpreter's lock released; why it came back (one of `CODES`)."""
-        return CODES[self._run(ctypes.addressof(self.raw))]
+        return CODES[self._compiled.run(self._address)]
+
+    def generic_rank(self) -> int:
+        """Rank of the active rows near the state, away from singular positions (sarrus_rank.h)."""
+        return self._compiled.rank(self._address)
 
     def take_rows(self) -> np.ndarray:
         """Rows written since the last call."""

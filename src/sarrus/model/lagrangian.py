@@ -29,6 +29,7 @@ class Lagrangian:
         forces: further generalised forces Q(q, v, t), a column.
         scales: typical size of each coordinate, where 1 is not it; used to sample for row scales.
         initial: where assembly starts looking, by coordinate name.
+        one_sided: holonomic constraints whose (first) residual stays at or above zero: name -> restitution, 0 to 1.
     """
 
     name: str
@@ -45,3 +46,4 @@ class Lagrangian:
     forces: Any = None
     scales: Mapping[str, float] = field(default_factory=dict)
     initial: Mapping[str, float] = field(default_factory=dict)
+    one_sided: Mapping[str, float] = field(default_factory=dict)

@@ -52,6 +52,7 @@ class Layout:
         scales: typical size of each velocity coordinate's motion: 1 rad, or a length.
         angles: whether each velocity coordinate turns.
         length: a typical length of the machine [m].
+        one_sided: constraints that only push: name -> (sign, restitution, law); see `parts.OneSided`.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Layout:
     scales: tuple[float, ...] = ()
     angles: tuple[bool, ...] = ()
     length: float = 1.0
+    one_sided: Mapping[str, tuple[float, float, str]] = field(default_factory=dict)
 
     @property
     def nq(self) -> int:
@@ -124,7 +126,7 @@ class Layout:
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         fields["rows"] = tuple(Row(**row) for row in data["rows"])
         fields["turns"] = tuple(Turn(**turn) for turn in data["turns"])
-        for key in ("limits", "u_limits"):
+        for key in ("limits", "u_limits", "one_sided"):
             fields[key] = {k: tuple(v) for k, v in data[key].items()}
         return Layout(**fields)
 

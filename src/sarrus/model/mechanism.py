@@ -29,8 +29,10 @@ from sarrus.model.parts import (
     JointSpring,
     Load,
     Model,
+    OneSided,
     Rolling,
     Spring,
+    Touch,
 )
 from sarrus.model.validate import freeze
 
@@ -49,8 +51,8 @@ _CLOSURES = {
 }
 
 _PARTS = (
-    "bodies", "joints", "closures", "couplings", "rollings", "customs",
-    "springs", "joint_springs", "loads", "actuators",
+    "bodies", "joints", "closures", "couplings", "rollings", "touches",
+    "one_sided", "customs", "springs", "joint_springs", "loads", "actuators",
 )  # fmt: skip
 
 
@@ -237,6 +239,72 @@ class Mechanism:
         """Drive one coordinate as a function of time t, which must be differentiable twice."""
         self._constraint("couplings", "motion", name, lambda: _coupling(name, {coordinate: 1.0}, 0.0, motion))
 
+    def contact(
+        self, name: str, plane: Feature, point: Feature, *, restitution: float = 0.0, sticking: bool = False,
+        law: str = "newton", lifts: bool = True,
+    ) -> None:  # fmt: skip
+        """A point that cannot pass a plane but may leave it: a foot, a stop, a finger.
+
+        Args:
+            name: name of the constraint; its rows are `height` and, if it sticks, `slip-1` and `slip-2`.
+            plane: `plane_on(body, at, normal)`; the point stays on the side the normal points to.
+            point: `point_on(body, at)`.
+            restitution: speed of separation over speed of approach, 0 (plastic) to 1 (elastic).
+            sticking: whether friction holds the point while it touches, whatever it takes.
+            law: "newton" or "poisson"; they differ where several contacts are hit at once.
+            lifts: whether it opens and closes by itself. If not it is an ordinary constraint, which also pulls, to be
+                switched on and off by events.
+        """
+
+        def build() -> Touch:
+            if (plane.kind, point.kind) != ("plane", "point"):
+                raise ValueError(
+                    "needs plane=plane_on(body, at, normal) and point=point_on(body, at), "
+                    f"got {plane.kind}_on and {point.kind}_on"
+                )
+            return Touch(name, plane, point, bool(sticking))
+
+        self._constraint("touches", "contact", name, build)
+        if lifts:
+            self.one_sided(name, restitution=restitution, law=law)
+
+    def stop(self, name: str, coordinate: str, at: Any, side: str, *, restitution: float = 0.0) -> None:
+        """An end stop of a joint.
+
+        Args:
+            name: name of the constraint.
+            coordinate: what it stops.
+            at: where [rad or m].
+            side: "low" if the coordinate stays above, "high" if it stays below.
+            restitution: speed after over speed before, 0 to 1.
+        """
+        self.lock(name, coordinate, at)
+        if side not in ("low", "high"):
+            self._problems.append(f"stop {name!r}: side is {side!r}; expected 'low' or 'high'")
+        self.one_sided(name, side="below" if side == "high" else "above", restitution=restitution)
+
+    def one_sided(self, name: str, side: str = "above", *, restitution: float = 0.0, law: str = "newton") -> None:
+        """Let a constraint only push: the residual of its first row stays at or above zero, its force is not negative.
+
+        Args:
+            name: a holonomic constraint of this machine.
+            side: "above", or "below" for a residual that stays at or below zero (a rope: `distance`, "below").
+            restitution: speed of separation over speed of approach, 0 to 1.
+            law: "newton" or "poisson".
+        """
+
+        def build() -> OneSided:
+            value = float(restitution)
+            if not 0 <= value <= 1:
+                raise ValueError(f"restitution is {restitution}; expected a number from 0 to 1")
+            if law not in ("newton", "poisson"):
+                raise ValueError(f"law is {law!r}; expected 'newton' or 'poisson'")
+            if side not in ("above", "below"):
+                raise ValueError(f"side is {side!r}; expected 'above' or 'below'")
+            return OneSided(name, 1.0 if side == "above" else -1.0, value, law)
+
+        self._add("one_sided", "one-sided constraint", name, build)
+
     def rolling(self, name: str, hub: Feature, radius: Any, plane: Feature) -> None:
         """A disc rolls on a plane without slip: one holonomic row (height) and two nonholonomic rows.
 
@@ -290,6 +358,25 @@ class Mechanism:
             return JointSpring(name, _numbers(combination), as_number(stiffness), as_number(rest), as_number(damping))
 
         self._add("joint_springs", "joint spring", name, build)
+
+    def friction(self, name: str, joints: Any, limit: Any, speed: Any) -> None:
+        """Dry (Coulomb) friction on a coordinate or a combination of them, smoothed around rest.
+
+        Args:
+            name: its name.
+            joints: a coordinate, or a combination such as {"A": 1, "B": -1}.
+            limit: largest friction force [N] or torque [N m].
+            speed: [m/s or rad/s] below which it fades: the force is -limit · tanh(rate / speed), so that at rest it
+                creeps instead of holding; make it small against the speeds that matter.
+        """
+
+        def build() -> JointSpring:
+            combination = {joints: 1.0} if isinstance(joints, str) else dict(joints)
+            if isinstance(speed, (int, float)) and not speed > 0:
+                raise ValueError(f"speed is {speed}; expected a positive number")
+            return JointSpring(name, _numbers(combination), 0.0, 0.0, 0.0, as_number(limit), as_number(speed))
+
+        self._add("joint_springs", "friction", name, build)
 
     def force(self, name: str, at: Feature, value: Any, local: bool = False) -> None:
         """A force at a point [N]: three numbers or `function(k)`; in world axes, or body axes if `local`."""

@@ -159,6 +159,30 @@ class Rolling:
 
 
 @dataclass(frozen=True, eq=False)
+class Touch:
+    """A point that stays on the side of a plane to which its normal points; with `sticking` it does not slip either."""
+
+    name: str
+    plane: Feature
+    point: Feature
+    sticking: bool
+
+
+@dataclass(frozen=True, eq=False)
+class OneSided:
+    """A constraint that only pushes: sign · (its first row's residual) stays at or above zero.
+
+    `law` is "newton" (the speed of separation is `restitution` times that of approach) or "poisson" (so is the
+    impulse of the second half of an impact to that of the first).
+    """
+
+    name: str
+    sign: float
+    restitution: float
+    law: str
+
+
+@dataclass(frozen=True, eq=False)
 class Custom:
     """A user's own rows: `function(k)` gives Φ (holonomic) or an expression linear in the velocities (Pfaffian)."""
 
@@ -182,13 +206,18 @@ class Spring:
 
 @dataclass(frozen=True, eq=False)
 class JointSpring:
-    """Spring and damper on a linear combination of joint coordinates, Σ c q; a torsion spring between two joints."""
+    """Spring, damper and dry friction on a linear combination of joint coordinates, Σ c q.
+
+    Friction is regularised Coulomb friction: -friction · tanh(rate / speed).
+    """
 
     name: str
     coefficients: Mapping[str, Any]
     stiffness: Any
     rest: Any
     damping: Any
+    friction: Any = 0.0
+    speed: Any = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +256,8 @@ class Model:
     closures: tuple[Closure, ...]
     couplings: tuple[Coupling, ...]
     rollings: tuple[Rolling, ...]
+    touches: tuple[Touch, ...]
+    one_sided: tuple[OneSided, ...]
     customs: tuple[Custom, ...]
     springs: tuple[Spring, ...]
     joint_springs: tuple[JointSpring, ...]

@@ -39,6 +39,7 @@ def freeze(
     found += _bodies(model)
     found += _joints(model)
     found += _references(model)
+    found += _one_sided(model)
     parameters, clashes = _parameters(model)
     found += clashes
     found += _structure(_sound_part(model))
@@ -79,6 +80,8 @@ def _parts(model: Model) -> Iterator[tuple[str, Any]]:
         "closure": model.closures,
         "coupling": model.couplings,
         "rolling": model.rollings,
+        "contact": model.touches,
+        "one-sided constraint": model.one_sided,
         "constraint": model.customs,
         "spring": model.springs,
         "joint spring": model.joint_springs,
@@ -117,7 +120,7 @@ def _numbers(model: Model) -> Iterator[str]:
                 finite = not np.any(np.isnan(np.asarray(value, dtype=float)))
             if not finite:
                 yield f"{label}: {key} is {value}; expected a finite number"
-            elif key in ("mass", "damping", "rotor_inertia") and float(numeric(value)) < 0:
+            elif key in ("mass", "damping", "rotor_inertia", "friction") and float(numeric(value)) < 0:
                 yield f"{label}: {key} is {value}; it must not be negative"
 
 
@@ -200,6 +203,17 @@ def _references(model: Model) -> Iterator[str]:
                 yield f"distance {closure.name!r}: both sides must be point_on, got {kinds[0]}_on and {kinds[1]}_on"
             if float(numeric(closure.length)) <= 0:
                 yield f"distance {closure.name!r}: length {closure.length} must be positive (close the points instead)"
+
+
+def _one_sided(model: Model) -> Iterator[str]:
+    free = {c.name for c in model.customs if not c.holonomic}
+    for name, count in Counter(x.name for x in model.one_sided).items():
+        if name not in model.groups:
+            yield f"one-sided constraint {name!r}: there is no such constraint; constraints: {', '.join(model.groups)}"
+        elif name in free:
+            yield f"one-sided constraint {name!r}: it is written in velocities; only holonomic ones have two sides"
+        if count > 1:
+            yield f"one-sided constraint {name!r}: declared {count} times; once is enough"
 
 
 def scalar_coordinates(model: Model) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from sarrus.simulation.status import Stats
 
 if TYPE_CHECKING:
     from sarrus.dynamics.system import System
+    from sarrus.simulation.status import Crossing
     from sarrus.simulation.trajectory import Segment, Trajectory
 
 ENERGIES = ("kinetic", "potential", "total", "dissipated", "applied")
@@ -48,17 +49,20 @@ def breaks(traj: Trajectory) -> np.ndarray:
     return np.union1d(np.flatnonzero(np.diff(traj.t) <= 0), np.array(starts, dtype=int))
 
 
-def is_held(traj: Trajectory) -> bool:
-    """Whether inputs were held between samples, so that a row has those with which it was reached."""
-    return bool(traj.settings.get("sample"))
+def held(traj: Trajectory) -> np.ndarray:
+    """Whether inputs were held after each row, until the next, which has those with which it was reached."""
+    out = np.zeros(len(traj), dtype=bool)
+    for rows, segment, _ in traj.pieces():
+        out[rows] = segment.held
+    return out
 
 
 def setting_out(traj: Trajectory) -> np.ndarray:
     """Accelerations just after each row: inputs that are held change there to those of the next row."""
     out = traj.a
-    if not is_held(traj) or len(traj) < 2:
+    if not any(segment.held for segment in traj.segments) or len(traj) < 2:
         return out
-    changed = np.any(np.diff(traj.u, axis=0) != 0, axis=1)
+    changed = np.any(np.diff(traj.u, axis=0) != 0, axis=1) & held(traj)[:-1]
     changed[breaks(traj)] = False
     out = out.copy()
     for rows, segment, system in traj.pieces():
@@ -175,10 +179,11 @@ def _forces(traj: Trajectory, name: str) -> np.ndarray | None:
 
 
 def _frames(traj: Trajectory, name: str) -> np.ndarray | None:
-    stem, _, what = name.removeprefix("frame.").rpartition(".")
-    if stem not in traj.system.layout.frames or what not in ("position", "rotation"):
-        return None
-    return traj.poses()[stem][0 if what == "position" else 1]
+    for asked in (name, name.removeprefix("frame.")):  # a body may be called "frame"
+        stem, _, what = asked.rpartition(".")
+        if stem in traj.system.layout.frames and what in ("position", "rotation"):
+            return traj.poses()[stem][0 if what == "position" else 1]
+    return None
 
 
 def _energies(traj: Trajectory, name: str) -> np.ndarray | None:
@@ -197,7 +202,7 @@ def between(traj: Trajectory, times: np.ndarray) -> tuple[np.ndarray, np.ndarray
             f"{traj.t[k + 1]:.9g} s, and the record has no rows at the event to tell what was in between; expected "
             "times outside: simulate with every step recorded to ask there"
         )
-    start, held = traj.setting_out, is_held(traj)
+    start, holding = traj.setting_out, held(traj)
     q, v, a, u = (values[index].copy() for values in (traj.q, traj.v, traj.a, traj.u))
     for rows, segment, system in traj.pieces():
         mine = np.flatnonzero((index >= rows.start) & (index < rows.stop) & ~exact)
@@ -207,7 +212,8 @@ def between(traj: Trajectory, times: np.ndarray) -> tuple[np.ndarray, np.ndarray
         spot = interpolate.hermite(system.layout, traj.t, traj.q, traj.v, traj.a, index[mine], times[mine], start)
         q[mine], v[mine], a[mine] = evaluate.corrected(system, times[mine], *spot, flags)
         later = index[mine] + 1
-        u[mine] = traj.u[later] if held else interpolate.between(traj.u, traj.t, ends, index[mine], times[mine])
+        between_rows = interpolate.between(traj.u, traj.t, ends, index[mine], times[mine])
+        u[mine] = np.where(holding[index[mine], None], traj.u[later], between_rows)
     return q, v, a, u
 
 
@@ -250,35 +256,73 @@ def join(first: Trajectory, second: Trajectory) -> Trajectory:
     constraints change there, both rows stay, as at an event.
     """
     _check_joint(first, second)
+    return append(first, second)
+
+
+def append(first: Trajectory, second: Trajectory) -> Trajectory:
+    """One trajectory from two that are known to belong together."""
     last, start = first.segments[-1], second.segments[0]
-    going_on = np.array_equal(last.p, start.p) and _active(first, last) == _active(second, start)
-    pairs = [(getattr(first, key)[-1], getattr(second, key)[0]) for key in ("t", "q", "v", "a", "u")]
-    same = going_on and all(np.allclose(x, y, rtol=1e-9, atol=1e-12) for x, y in pairs)
+    pairs = [(getattr(first, key)[-1], getattr(second, key)[0]) for key in "tqvau"]
+    alike = last.held == start.held and np.array_equal(last.p, start.p)
+    same = (
+        alike
+        and _active(first, last) == _active(second, start)
+        and all(np.allclose(x, y, rtol=1e-9, atol=1e-12) for x, y in pairs)
+    )
     skip = int(same)
     shift = len(first) - skip
     moved = [replace(segment, start=segment.start + shift) for segment in second.segments]
     arrays = {key: np.concatenate([getattr(first, key), getattr(second, key)[skip:]]) for key in "tqvau"}
-    alike = dict(first.settings) == dict(second.settings)
     return replace(
         first,
         **arrays,
         status=second.status,
         stats=_sum(first.stats, second.stats),
         segments=(*first.segments, *(moved[1:] if same else moved)),
-        crossings=first.crossings + second.crossings,
+        crossings=first.crossings + _others(second.crossings, first.crossings[-1:]),
         events=first.events + second.events,
-        settings=first.settings if alike else {**second.settings, "before": dict(first.settings)},
+        settings=_settings_of_both(first.settings, second.settings),
     )
+
+
+def _others(crossings: tuple[Crossing, ...], known: tuple[Crossing, ...]) -> tuple[Crossing, ...]:
+    """Without the first passage if it is known: a run that stopped at a singular position starts in it again."""
+    if known and crossings and abs(crossings[0].t - known[-1].t) <= 1e-9 * max(1e-3, abs(known[-1].t)):
+        return crossings[1:]
+    return crossings
+
+
+def _settings_of_both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the second, with a list of the different ones before it; where each ended is in the record."""
+    *earlier, last = *first.get("before", ()), {key: x for key, x in first.items() if key != "before"}
+    own = {"t_end": None, "loop": None}  # what differs in any case
+    alike = {**last, **own} == {**second, **own}
+    before = earlier if alike else [*earlier, last]
+    return {**second, "before": before} if before else dict(second)
 
 
 def _active(traj: Trajectory, segment: Segment) -> list[float]:
     return traj.system.active_rows(segment.active).tolist()
 
 
+def check_machine(x: Layout, y: Layout) -> None:
+    """Refuse to go on with a trajectory of machine x as one of machine y, if these differ in any name."""
+    for key, what in (
+        ("name", "machine"), ("q_names", "coordinates"), ("v_names", "velocities"), ("u_names", "inputs"),
+        ("groups", "constraints"),
+    ):  # fmt: skip
+        if getattr(x, key) != getattr(y, key):
+            raise StateError(
+                f"the trajectory belongs to {x.name!r}, not to {y.name!r} ({what} {getattr(x, key)!r} instead of "
+                f"{getattr(y, key)!r}); expected one machine"
+            )
+    if list(x.parameters) != list(y.parameters):
+        raise StateError(f"the trajectory of {x.name!r} has parameters {list(x.parameters)}, not {list(y.parameters)}")
+
+
 def _check_joint(first: Trajectory, second: Trajectory) -> None:
-    x, y = first.system.layout, second.system.layout
-    if (x.name, x.q_names, x.v_names, x.u_names) != (y.name, y.q_names, y.v_names, y.u_names):
-        raise StateError(f"join: the first trajectory is of {x.name!r}, the second of {y.name!r}; expected one machine")
+    x = first.system.layout
+    check_machine(x, second.system.layout)
     gap = second.t[0] - first.t[-1]
     if abs(gap) > 1e-9 * max(1e-3, abs(first.t[-1])):
         raise StateError(

@@ -113,9 +113,9 @@ class Audit:
         name: the machine.
         rows: of the record.
         span: first and last time [s].
-        loop: |Φ|, relative to the machine's length (angles: to 1 rad).
-        velocity: |A v - a|, relative to the largest size of the row's terms during the run.
-        acceleration: |A v̇ - γ|, likewise.
+        loop: size of Φ, relative to the machine's length (angles: to 1 rad).
+        velocity: size of A v - a, relative to the largest size of the row's terms during the run.
+        acceleration: size of A v̇ - γ, likewise.
         motion: the part of M v̇ + h - B u that no λ explains, in the mass metric, relative to the size of the terms.
         energy: the part of the energy's change that no work explains, relative to the energy that moves.
         by_group: relative loop error of each constraint.
@@ -167,7 +167,7 @@ class Audit:
             if name not in QUANTITIES:
                 raise UnknownNameError("audit quantity", name, list(QUANTITIES))
             worst: Worst = getattr(self, name)
-            if worst.relative > limit and not (name == "energy" and worst.value <= self.resolution):
+            if not worst.relative <= limit and not (name == "energy" and worst.value <= self.resolution):
                 out.append((worst.relative / limit if limit > 0 else np.inf, name, limit))
         return sorted(out, reverse=True)
 
@@ -301,7 +301,8 @@ def _energy(traj: Trajectory, r: Residuals) -> tuple[Worst, float, float, tuple[
     scale = max(moved, 1e-6 * float(np.max(np.abs(stored))))  # rounding of a large constant is no motion
     i = int(np.argmax(error))
     names = {event.t: event.name for event in traj.events}
-    jumps = tuple(Jump(float(traj.t[k]), float(steps[k]), names.get(float(traj.t[k]), "")) for k in before)
+    found = [Jump(float(traj.t[k]), float(steps[k]), names.get(float(traj.t[k]), "")) for k in before]
+    jumps = tuple(jump for jump in found if jump.energy or jump.event)  # where inputs jump, energy does not
     worst = Worst(float(error[i]), float(error[i]) / scale if scale > 0 else 0.0, "J", float(traj.t[i]))
     return worst, float(work[-1]), resolution, jumps
 
@@ -340,15 +341,14 @@ def _every_other(traj: Trajectory) -> np.ndarray:
     """Every second row of each smooth stretch, with its first and last; inputs that are held must not change in it."""
     breaks = access.breaks(traj)
     cuts = [0, *breaks, *(breaks + 1), len(traj) - 1]
-    if access.is_held(traj):
-        cuts += np.flatnonzero(np.any(np.diff(traj.u, axis=0) != 0, axis=1)).tolist()
+    cuts += np.flatnonzero(np.any(np.diff(traj.u, axis=0) != 0, axis=1) & access.held(traj)[:-1]).tolist()
     cuts = np.unique(cuts)
     return np.unique(np.concatenate([cuts, *(np.arange(a, b, 2) for a, b in pairwise(cuts))]))
 
 
 def _work(traj: Trajectory, r: Residuals, kept: np.ndarray) -> np.ndarray:
     """Work done since the start at the kept rows, from these rows alone."""
-    start, held = traj.setting_out[kept], access.is_held(traj)
+    start, held = traj.setting_out[kept], access.held(traj)[kept, None]
     t, q, v, a, u = (getattr(traj, key)[kept] for key in "tqvau")
     ends = np.flatnonzero(np.isin(kept, access.breaks(traj)))
     smooth = np.setdiff1d(np.arange(len(kept) - 1), ends)
@@ -367,7 +367,7 @@ def _work(traj: Trajectory, r: Residuals, kept: np.ndarray) -> np.ndarray:
             for node, weight in zip(nodes, weights, strict=True):
                 when = t[part] + width * (1 + node) / 2
                 spot, speed, _ = interpolate.hermite(system.layout, t, q, v, a, part, when, start)
-                push = u[part + 1] if held else interpolate.between(u, t, ends, part, when)
+                push = np.where(held[part], u[part + 1], interpolate.between(u, t, ends, part, when))
                 total = np.zeros(part.size)
                 if power is not None:
                     inputs = [when[:, None], spot, speed, push, system.p]

@@ -20,12 +20,12 @@ from sarrus.simulation.evaluate import stored, symbols
 
 def jacobian(system: System) -> Any:
     """The compiled function (t, q, v, u, a, lambda, p, on, Rq, Rv)."""
-    return _compiled(system, "jacobian")
+    return system.functions.once("compiled jacobian", lambda: _compiled(system, "jacobian"))
 
 
 def discrete(system: System) -> Any:
     """The compiled function (t, q0, v0, delta, h, u, p, on, push, rest, right)."""
-    return _compiled(system, "discrete")
+    return system.functions.once("compiled discrete", lambda: _compiled(system, "discrete"))
 
 
 def _compiled(system: System, name: str) -> Any:

@@ -9,48 +9,39 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
-from sarrus.errors import SarrusError, StateError
+from sarrus.errors import StateError
+from sarrus.simulation.access import append, check_machine
+from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.events import Event, checked_events
+from sarrus.simulation.loop import prepared
 from sarrus.simulation.mode import Mode
 from sarrus.simulation.run import Run
-from sarrus.simulation.settings import checked_settings
+from sarrus.simulation.settings import checked_settings, going_on
 from sarrus.simulation.trajectory import Trajectory
 
 log = logging.getLogger("sarrus")
 
 
 def simulate(
-    system: System,
-    start: State | Trajectory,
-    t_end: float,
-    *,
-    method: str = "dop853",
-    rtol: float = 1e-8,
-    atol: float | Mapping[str, float] | None = None,
-    dt: float | None = None,
-    max_step: float = math.inf,
-    inputs: Any = None,
-    control: Any = None,
-    sample: float | None = None,
-    events: Sequence[Event] | Event = (),
-    output: Any = "steps",
-    crossing: str = "continue",
-    window: float = 1e-3,
-    drift: str = "project",
-    loop_error: float = 1e-12,
-    baumgarte: tuple[float, float] = (10.0, 10.0),
-    active: Mapping[str, bool] | None = None,
-    max_steps: int = 10_000_000,
-    progress: bool | None = None,
+    system: System, start: State | Trajectory, t_end: float, *,
+    method: str = "dop853", rtol: float = 1e-8, atol: float | Mapping[str, float] | None = None,
+    dt: float | None = None, max_step: float = math.inf, inputs: Any = None, control: Any = None,
+    sample: float | None = None, events: Sequence[Event] | Event = (), output: Any = "steps",
+    crossing: str = "continue", window: float = 1e-3, drift: str = "project", loop_error: float = 1e-12,
+    baumgarte: tuple[float, float] = (10.0, 10.0), active: Mapping[str, bool] | None = None,
+    max_steps: int = 10_000_000, settle: float = 1e-8, progress: bool | None = None,
     save: str | PathLike[str] | None = None,
-) -> Trajectory:
+) -> Trajectory:  # fmt: skip
     """Integrate the motion of a constrained machine, exactly and through singular positions, by compiled code.
 
     Args:
         system: the compiled machine.
-        start: a state that satisfies the constraints (`system.assemble`), or a trajectory to be continued.
+        start: a state that satisfies the constraints (`system.assemble`), or a trajectory to be continued, with the
+            constraints and parameters that hold at its end, unless `system` has other parameters than its own.
         t_end: when to stop [s].
         method: "dop853" (order 8, the default), "dopri5" (order 5), "radau" (implicit, order 5, for stiff machines), or
             with fixed steps "rk4", "euler" (semi-implicit), "variational" (order 2, energy error bounded for ever).
@@ -60,7 +51,8 @@ def simulate(
         dt: length of fixed steps [s].
         max_step: longest step [s].
         inputs: constants, a `Series` of samples, functions f(t), f(t, x) or f(t, q, v), or a mapping from input names
-            to these. Functions are compiled if they can be; x gives everything by name (see `Moment`).
+            to these. Functions are compiled if they can be; x gives everything by name (see `Moment`). What a function
+            returns must follow from its arguments alone; one that remembers things needs `sample`.
         control: in place of `inputs`: a controller of `sarrus.control`, a function as for `inputs`, or a `Loop` around
             one of these with sampling, delay, noise and limits.
         sample: period [s] at which `inputs` or `control` is asked for, its value being held meanwhile (a digital
@@ -76,6 +68,7 @@ def simulate(
         baumgarte: gains alpha, beta [1/s] of Φ'' + 2 alpha Φ' + beta² Φ = 0.
         active: constraint name -> False for those switched off at the start.
         max_steps: most steps of the run.
+        settle: rebounds of one-sided constraints lower than this part of the machine's length are taken as none.
         progress: show a progress bar; None: on a terminal, if the run takes more than two seconds.
         save: file in which the trajectory is saved at the end, however it ends.
 
@@ -83,26 +76,29 @@ def simulate(
         The trajectory. If the run fails, what was computed, with a status that says when, where, why and what to do.
 
     Raises:
-        StateError: if what was asked for makes no sense; nothing is computed then.
+        StateError: if what was asked for makes no sense; nothing is computed then. What a function of the user's
+            raises at the very start is passed on; later errors end the run with a status.
     """
     began = time.perf_counter()
-    previous = start if isinstance(start, Trajectory) else None
-    mode, state = _beginning(system, start, active)
+    mode, state, previous = _beginning(system, start, active)
+    make, sample = prepared(inputs, control, sample, previous)
+    if save is not None:
+        Trajectory.check_target(save)
     settings = checked_settings(
         system.layout, state.t, t_end, method, rtol, atol, dt, max_step, sample, output, crossing, window, drift,
-        loop_error, baumgarte, max_steps,
+        loop_error, baumgarte, max_steps, settle,
     )  # fmt: skip
-    state = mode.require(state, settings.drift)
-    run = Run(mode, state, settings, inputs, control, checked_events(events), progress)
-    return _finished(run.result(time.perf_counter() - began, system), previous, save)
+    settings, held = going_on(settings, previous)
+    state = mode.require(state, settings.drift, settings.loop_error)
+    contacts = Contacts(mode.system, settings.settle, [name for name, on in (active or {}).items() if not on])
+    run = Run(mode, state, settings, make, checked_events(mode.system, events), contacts, held)
+    run.go(progress)
+    trajectory = run.result(time.perf_counter() - began, mode.system)
+    return _finished(trajectory if previous is None else append(previous, trajectory), save)
 
 
-def _finished(trajectory: Trajectory, previous: Trajectory | None, save: str | PathLike[str] | None) -> Trajectory:
-    """The whole motion, with a word in the log if it ended badly, and saved if that was asked for."""
-    if previous is not None:
-        from sarrus.simulation.trajectory import join
-
-        trajectory = join(previous, trajectory)
+def _finished(trajectory: Trajectory, save: str | PathLike[str] | None) -> Trajectory:
+    """The trajectory, with a word in the log if it ended badly, and saved if that was asked for."""
     if not trajectory.status.ok:
         log.warning("%s: %s", trajectory.system.name, trajectory.status)
     if save is not None:
@@ -113,26 +109,26 @@ def _finished(trajectory: Trajectory, previous: Trajectory | None, save: str | P
 def _save(trajectory: Trajectory, path: str | PathLike[str]) -> None:
     try:
         trajectory.save(path)
-    except (SarrusError, OSError) as error:  # what was computed matters more than where it was to go
-        log.error("%s: not saved: %s", trajectory.system.name, error)
+    except (Exception, KeyboardInterrupt) as error:  # what was computed matters more than where it was to go
+        log.error("%s: not saved: %s", trajectory.system.name, str(error) or type(error).__name__)
 
 
-def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) -> tuple[Mode, State]:
-    """Machine and state at the start."""
+def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) -> tuple[Mode, State, Trajectory | None]:
+    """Machine and state at the start, and the trajectory that is to be continued."""
     if not isinstance(system, System):
         raise StateError(f"simulate: expected a compiled machine, got {type(system).__name__}; use sr.compile(machine)")
-    flags = dict.fromkeys(system.groups, True)
+    flags, previous, state = {name: name not in system.layout.one_sided for name in system.groups}, None, start
     if isinstance(start, Trajectory):
-        if start.system.layout.q_names != system.layout.q_names:
-            raise StateError(f"this trajectory belongs to {start.system.name!r}, not to {system.name!r}")
-        last = start.segments[-1]
+        check_machine(start.system.layout, system.layout)
+        previous, last, state = start, start.segments[-1], start.final
         flags |= last.active
-        system = system.with_parameters(**dict(zip(system.layout.parameters, map(float, last.p), strict=True)))
-        start = start.final
-    system._own(start)
-    if start.count is not None:
+        unchanged = np.array_equal(system.p, start.system.p)  # by the user: then those in force at the end hold
+        if unchanged and not np.array_equal(system.p, last.p):
+            system = system.with_parameters(**dict(zip(system.layout.parameters, last.p.tolist(), strict=True)))
+    system._own(state)
+    if state.count is not None:
         raise StateError("simulate: give one state (states.row(i) picks one from an array of states)")
     for name, on in (active or {}).items():
         system.layout.group_rows(name)
-        flags[name] = bool(on)
-    return Mode(system, flags), start
+        flags[name] = bool(on) and (name not in system.layout.one_sided or flags[name])
+    return Mode(system, flags), state, previous

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sarrus.simulation.callbacks import numeric_moment
+from sarrus.simulation.callbacks import defined_at, place_of
 from sarrus.simulation.status import Status, where
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ WILD = 1e7  # speeds this many times the fastest at the start, or of one radian 
 FINEST = 1e-13  # tolerances below this are out of reach of numbers with sixteen digits
 
 
-def failure(run: Run, code: str, culprit: str = "") -> Status:
+def failure(run: Run, code: str) -> Status:
     """The status for a return code of the kernel that means failure."""
     raw, system = run.motion.raw, run.mode.system
     layout, t, q, v = system.layout, float(raw.t), run.motion.get("q"), run.motion.get("v")
     place = f"at {where(layout, q)}"
     if code == "call failed":
-        return _called(run, t, culprit)
+        return _called(run, t, place)
     speed = np.abs(v) / np.array(layout.scales)
     usual = max(float(np.max(np.abs(run.start.v) / np.array(layout.scales), initial=0)), 1.0)
     if speed.size and not float(speed.max()) < WILD * usual:
@@ -30,6 +30,9 @@ def failure(run: Run, code: str, culprit: str = "") -> Status:
         return Status("diverged", f"the speed of {fastest} reached {v[int(np.argmax(speed))]:.3g} {place}", t)
     if code == "not finite":
         return Status("not finite", f"{_what_is_not_finite(run, t, q, v)} {place}", t)
+    if code == "lost" and run.settings.loop_error < FINEST:
+        text = f"loop_error = {run.settings.loop_error:g} with numbers of 16 digits, {place}"
+        return Status("tolerance unreachable", text, t)
     if code == "lost":
         return Status("assembly lost", f"{_worst_group(run)} {place}", t)
     if code == "too many":
@@ -37,45 +40,41 @@ def failure(run: Run, code: str, culprit: str = "") -> Status:
     if code == "no convergence":
         return Status("step too small", f"the implicit equations of a step of {run.settings.dt or raw.h:.3g} s have no "
                       f"solution that the iteration finds, {place}; a shorter step helps", t)  # fmt: skip
-    if run.settings.rtol < FINEST:
-        text = f"rtol = {run.settings.rtol:g} with numbers of 16 digits; the step came down to {raw.h:.2g} s {place}"
+    finest = min(run.settings.rtol, *(run.settings.atol / np.array(layout.scales)))
+    if not run.settings.fixed and finest < FINEST:
+        text = f"{finest:.2g} with numbers of 16 digits; the step came down to {raw.h:.2g} s {place}"
         return Status("tolerance unreachable", text, t)
     return Status("step too small", f"{raw.h:.2g} s {place}", t)
 
 
-def _called(run: Run, t: float, culprit: str) -> Status:
-    error = run.called.error
+def _called(run: Run, t: float, place: str) -> Status:
+    """A user's function failed."""
+    error, whose = run.shared.error, run.shared.what
     if isinstance(error, KeyboardInterrupt):
-        return Status("interrupted", f"at {where(run.mode.system.layout, run.motion.get('q'))}", t)
-    whose = culprit or "a function of yours"
-    if error is None:  # compiled code has no exceptions: it returns nonzero
-        return Status(
-            "not finite", f"the controller's inputs at {where(run.mode.system.layout, run.motion.get('q'))}", t
-        )
-    line = ""
-    trace = error.__traceback__ if error else None
-    while trace is not None:
-        line = f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return Status("callback failed", f"{whose} raised {type(error).__name__}: {error}{line}", t)
+        return Status("interrupted", place, t)
+    if error is None and not run.motion.raw.bad_guard:  # a compiled controller, which has no exceptions
+        return Status("not finite", f"the controller's inputs, {place}", t)
+    if error is None:  # the kernel itself found a guard that is not a number
+        event = run.events[run.motion.raw.bad_guard - 1]
+        return Status("not finite", f"the guard of event {event.name!r} is nan shortly after{defined_at(event.guard)}, "
+                      f"{place}", t)  # fmt: skip
+    text = str(error) if str(error).startswith(whose) else f"{whose} raised {type(error).__name__}: {error}"
+    return Status("callback failed", f"{text}{place_of(error)}", t)
 
 
 def _what_is_not_finite(run: Run, t: float, q: np.ndarray, v: np.ndarray) -> str:
-    """Which input is not finite now or a little later; else it is a term of the machine itself."""
-    names = run.mode.system.layout.u_names
-    for ahead in (0.0, float(run.motion.raw.h), float(run.motion.raw.h_old), 1e-6 * run.settings.t_end):
-        try:
-            u = run.law.call(numeric_moment(run.mode.system, t + ahead, q, v, None))
-        except Exception:  # then it is not this input that stopped the run
-            break
-        bad = [name for name, value in zip(names, u, strict=True) if not np.isfinite(value)]
-        if bad:
-            return f"input {bad[0]!r} is {u[names.index(bad[0])]} shortly after"
+    """Which input is not finite, or which acceleration."""
+    layout = run.mode.system.layout
+    for name, value in zip(layout.u_names, run.motion.u, strict=False):
+        if not np.isfinite(value):
+            return f"input {name!r} is {value} shortly after"
     try:
-        a = run.mode.system.acceleration(run.mode.system.state(q, v, t), run._u(), active=run.mode.active)
-        bad = [name for name, value in zip(run.mode.system.layout.v_names, a, strict=True) if not np.isfinite(value)]
+        with np.errstate(all="ignore"):
+            u = run.motion.u[: layout.nu]
+            a = run.mode.system.acceleration(run.mode.system.state(q, v, t), u, active=run.mode.active)
     except Exception as error:
         return f"{error}:"
+    bad = [name for name, value in zip(layout.v_names, a, strict=True) if not np.isfinite(value)]
     return f"the acceleration of {bad[0]} is not finite" if bad else "a value shortly after this is not finite"
 
 

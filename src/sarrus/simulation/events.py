@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sarrus.dynamics.state import State
+from sarrus.dynamics.state import State, checked_array
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
-from sarrus.simulation.callbacks import GUARD, Called, Symbols, apply, arity, numbers, python_callback
+from sarrus.simulation.callbacks import Callback, Shared, Symbols, apply, arity, defined_at, numbers
 from sarrus.simulation.moment import Moment
 
 
@@ -33,10 +33,20 @@ class Change:
     parameters: Mapping[str, float] = field(default_factory=dict)
     stop: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse lists where names with values belong."""
+        for what, values in (("active", self.active), ("parameters", self.parameters)):
+            if not isinstance(values, Mapping):
+                raise StateError(f"Change: {what} must map names to values, got {values!r}")
+
 
 @dataclass(frozen=True)
 class Event:
     """A guard whose passing through zero matters.
+
+    Guards are looked at four times in each step. One that passes zero and comes back within a quarter of a step may go
+    unseen: limit the steps with `max_step` if that can happen. A guard that is zero where a run starts does not fire
+    there.
 
     Attributes:
         name: for the record.
@@ -54,6 +64,8 @@ class Event:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be watched."""
+        if not isinstance(self.name, str) or not self.name:
+            raise StateError(f"event: expected a name, got {self.name!r}; use sr.Event(name, guard)")
         if not callable(self.guard):
             raise StateError(f"event {self.name!r}: guard must be a function of (t), (t, x) or (t, q, v)")
         if self.direction not in (-1, 0, 1):
@@ -62,27 +74,16 @@ class Event:
             raise StateError(f"event {self.name!r}: action must be a Change, a function that returns one, or None")
 
 
-@dataclass(frozen=True, eq=False)
-class Guards:
-    """The guards of all events, for the integrator.
-
-    Attributes:
-        callback: what the integrator calls, or None without events.
-        need_force: whether multipliers must be computed for them.
-        compiled: whether they run without Python.
-    """
-
-    callback: Any
-    need_force: bool
-    compiled: bool
-
-
-def checked_events(events: Sequence[Event] | Event | None) -> tuple[Event, ...]:
-    """Events as a tuple, with names that differ."""
+def checked_events(system: System, events: Sequence[Event] | Event | None) -> tuple[Event, ...]:
+    """Events as a tuple, with names that differ and changes that name what the machine has."""
     out = (events,) if isinstance(events, Event) else tuple(events or ())
     for event in out:
         if not isinstance(event, Event):
             raise StateError(f"events: expected sr.Event(name, guard), got {event!r}")
+        if isinstance(event.action, Change):
+            _check_names(system, event.action)
+        elif event.action is not None:
+            arity(event.action, f"action of event {event.name!r}")
     names = [event.name for event in out]
     for name in names:
         if names.count(name) > 1:
@@ -90,30 +91,48 @@ def checked_events(events: Sequence[Event] | Event | None) -> tuple[Event, ...]:
     return out
 
 
-def make_guards(system: System, events: Sequence[Event], start: State, t_end: float, called: Called) -> Guards:
-    """Prepare the guards of a run."""
+def _check_names(system: System, change: Change) -> None:
+    for name in change.active:
+        system.layout.group_rows(name)
+    system.with_parameters(**change.parameters)
+    new_velocities(system, np.zeros(system.layout.nv), change.velocities)
+
+
+def new_velocities(system: System, v: np.ndarray, values: Any) -> np.ndarray:
+    """Velocities v with those that a change names replaced."""
+    if hasattr(values, "items"):
+        from sarrus.dynamics.positions import hold
+
+        return hold(system, v, values, "v")[0]
+    return v if values is None else checked_array("velocities", values, system.layout.nv, system.layout.v_names)
+
+
+def make_guards(events: Sequence[Event], start: State, t_end: float, shared: Shared) -> Callback | None:
+    """The guards of all events as one function."""
     if not events:
-        return Guards(None, False, True)
+        return None
     import casadi as ca
 
-    x = system.layout
-    whats = [f"guard of event {event.name!r}" for event in events]
+    x, p = shared.system.layout, shared.system.p
+    whats = [f"guard of event {event.name!r}" + defined_at(event.guard) for event in events]
     calls = [_caller(event, what) for event, what in zip(events, whats, strict=True)]
-    symbols = Symbols(system, with_forces=True)
     probes = [
-        [np.array([t]), start.q, start.v * k, np.linspace(1, 2, x.m), np.linspace(-1, 1, x.nu), system.p]
+        [np.array([t]), start.q, start.v * k, np.linspace(1, 2, x.m), np.linspace(-1, 1, x.nu), p]
         for k, t in enumerate((start.t, start.t + 0.381966 * (t_end - start.t)), 1)
     ]
-    traced = [symbols.trace(call, 1, probes) for call in calls]
-    if all(part is not None for part in traced):
-        expression = ca.vertcat(*traced)
-        need = bool(x.m) and bool(ca.depends_on(expression, symbols.inputs["lam"]))
-        return Guards(symbols.library("guard", expression), need, True)
 
     def values(moment: Moment) -> np.ndarray:
-        return np.array([numbers(call(moment), 1, what)[0] for call, what in zip(calls, whats, strict=True)])
+        out = np.zeros(len(events))
+        for k, (call, what) in enumerate(zip(calls, whats, strict=True)):
+            shared.what = what
+            out[k] = numbers(call(moment), 1, what)[0]
+        return out
 
-    return Guards(python_callback(GUARD, system, values, len(events), "guards", called), bool(x.m), False)
+    def trace(symbols: Symbols) -> Any:
+        traced = [symbols.trace(call, 1, probes) for call in calls]
+        return None if any(part is None for part in traced) else ca.vertcat(*traced)
+
+    return Callback("guard", values, trace, shared)
 
 
 def _caller(event: Event, what: str) -> Callable[[Moment], Any]:

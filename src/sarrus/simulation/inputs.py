@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
-from sarrus.simulation.callbacks import LAW, Called, Symbols, apply, arity, numbers, python_callback
+from sarrus.simulation.callbacks import Callback, Shared, Symbols, apply, arity, defined_at, numbers
 from sarrus.simulation.moment import Moment
+
+if TYPE_CHECKING:
+    from sarrus.simulation.loop import Compiled, Drive
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,56 +73,57 @@ class Law:
         initial: values before the first call.
         callback: for the integrator, or None if the inputs never change.
         sample: period [s]; 0 if asked for continuously.
-        compiled: whether it runs without Python.
-        call: the law as a function of a moment, for messages.
-        expression: its traced form as (symbols, expression), or None.
-        numbers: what a controller is given in place of the machine's parameters, or None.
-        switch: those numbers for other active constraints, or None.
-        loop: the kernel's record of the loop around it, or None.
-        keep: what that record points to.
-        about: the loop in plain data, for the record of the run.
+        stops: times at which a series jumps or bends, at which steps have to end [s].
+        drive: what stands between a controller and the machine (a `loop.Drive`), or None.
     """
 
     initial: np.ndarray
-    callback: Any
-    sample: float
-    compiled: bool
-    call: Callable[[Moment], np.ndarray]
-    expression: tuple[Symbols, Any] | None = None
-    numbers: np.ndarray | None = None
-    switch: Callable[[Mapping[str, bool]], np.ndarray] | None = None
-    loop: Any = None
-    keep: Any = None
-    about: Mapping[str, Any] = field(default_factory=dict)
+    callback: Callback | Compiled | None = None
+    sample: float = 0.0
+    stops: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    drive: Drive | None = None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it runs without Python."""
+        return self.callback is None or self.callback.compiled
+
+    def at(self, x: Moment, before: np.ndarray) -> np.ndarray:
+        """The inputs that hold from a moment on, if these held before."""
+        u = before if self.callback is None else self.callback.call(x)
+        return u if self.drive is None else self.drive.passed(before, u)
 
 
-def make_law(system: System, inputs: Any, sample: float | None, start: State, t_end: float, called: Called) -> Law:
+def make_law(inputs: Any, sample: float | None, start: State, t_end: float, shared: Shared) -> Law:
     """Prepare the inputs of a run."""
+    system = shared.system
     nu = system.layout.nu
     parts = _parts(system, inputs)
-    if sample is not None and not (sample > 0 and np.isfinite(sample)):
-        raise StateError(f"sample: expected a positive period in seconds, got {sample!r}")
-    if all(isinstance(value, np.ndarray) for _, value in parts):
-        u = np.zeros(nu)
-        for where, value in parts:
+    u = np.zeros(nu)
+    for where, value in parts:
+        if isinstance(value, np.ndarray):
             u[where] = value
-        return Law(u, None, 0.0, True, lambda x: u)
-    calls = [(where, _call(value, where, system)) for where, value in parts]
+    if all(isinstance(value, np.ndarray) for _, value in parts):
+        return Law(u)
+    calls = [(where, *_call(value, where, system)) for where, value in parts if not isinstance(value, np.ndarray)]
 
     def law(x: Moment) -> np.ndarray:
-        u = np.zeros(nu)
-        for where, call in calls:
-            u[where] = numbers(call(x), where.stop - where.start, _what(system, where))
-        return u
+        out = u.copy()
+        for where, call, what in calls:
+            shared.what = what
+            out[where] = numbers(call(x), where.stop - where.start, what)
+        return out
 
-    if sample is None:
-        symbols = Symbols(system, with_forces=False)
-        traced = _trace(symbols, calls, nu, start, t_end)
-        if traced is not None:
-            compiled = symbols.library("law", traced)
-            return Law(np.zeros(nu), compiled, 0.0, True, law, (symbols, traced))
-    callback = python_callback(LAW, system, law, nu, "inputs", called)
-    return Law(np.zeros(nu), callback, float(sample or 0.0), False, law)
+    def trace(symbols: Symbols) -> Any:
+        return _trace(symbols, calls, u, start, t_end)
+
+    if sample is not None:
+        return Law(u, Callback("law", law, None, shared), sample)
+    series = [value.t for _, value in parts if isinstance(value, Series)]
+    if not series:
+        return Law(u, Callback("law", law, trace, shared))
+    stops = np.unique(np.concatenate(series))
+    return Law(u, Callback("law", law, None, shared), 0.0, stops[(stops > start.t) & (stops <= t_end)])
 
 
 def _what(system: System, where: slice) -> str:
@@ -135,7 +139,7 @@ def _parts(system: System, inputs: Any) -> list[tuple[slice, Any]]:
         return [(slice(0, nu), _value(inputs, nu, "inputs"))]
     out = []
     for name, value in inputs.items():
-        where = system.layout.find(name.removesuffix(".u") if isinstance(name, str) else name, "u")
+        where = system.layout.find(str(name).removesuffix(".u"), "u")
         out.append((where, _value(value, where.stop - where.start, f"input {name!r}")))
     return out
 
@@ -148,9 +152,14 @@ def _value(value: Any, size: int, what: str) -> Any:
     if callable(value):
         return value
     try:
+        if type(value).__module__.startswith("casadi"):  # NumPy takes its symbols for numbers
+            raise TypeError
         array = np.array(value, dtype=float).reshape(-1)
     except (TypeError, ValueError):
-        raise StateError(f"{what}: expected numbers, a Series or a function, got {value!r}") from None
+        raise StateError(
+            f"{what}: expected numbers, a Series or a function, got {value!r}; write an expression of time as "
+            "lambda t: ..."
+        ) from None
     if array.size == 1 and size != 1 and np.ndim(value) == 0:
         array = np.full(size, array[0])
     if array.shape != (size,) or np.ndim(value) > 1:
@@ -162,22 +171,24 @@ def _value(value: Any, size: int, what: str) -> Any:
     return array
 
 
-def _call(value: Any, where: slice, system: System) -> Callable[[Moment], Any]:
-    if isinstance(value, np.ndarray):
-        return lambda x: value
-    count = 1 if isinstance(value, Series) else arity(value, _what(system, where))
-    return lambda x: apply(value, count, x)
+def _call(value: Any, where: slice, system: System) -> tuple[Callable[[Moment], Any], str]:
+    """A part of the inputs as a function of a moment, and what to call it."""
+    what = _what(system, where)
+    if isinstance(value, Series):
+        return lambda x: value(x.t), what
+    count = arity(value, what)
+    return lambda x: apply(value, count, x), what + defined_at(value)
 
 
-def _trace(symbols: Symbols, calls: list, nu: int, start: State, t_end: float) -> Any:
+def _trace(symbols: Symbols, calls: list, constants: np.ndarray, start: State, t_end: float) -> Any:
     """All inputs as one expression, or None if one of them has none."""
     import casadi as ca
 
     from sarrus.symbolic.algebra import SX
 
-    out = SX.zeros(nu, 1)
+    out = SX(constants)
     probes = [[np.array([t]), start.q, start.v * k, symbols.system.p] for k, t in enumerate(_times(start.t, t_end), 1)]
-    for where, call in calls:
+    for where, call, _ in calls:
         part = symbols.trace(call, where.stop - where.start, probes)
         if part is None:
             return None

@@ -6,9 +6,9 @@ import ctypes
 import logging
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,13 @@ from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel.motion import LoopRecord
-from sarrus.simulation.callbacks import Called
+from sarrus.simulation.callbacks import Shared
 from sarrus.simulation.inputs import Law, make_law
+from sarrus.simulation.moment import Moment
+from sarrus.simulation.settings import Settings
+
+if TYPE_CHECKING:
+    from sarrus.simulation.trajectory import Trajectory
 
 log = logging.getLogger("sarrus")
 
@@ -61,59 +66,156 @@ class Loop:
             raise StateError("Loop: noise needs a seed, a whole number, so that the run can be repeated")
 
 
-def make_control(
-    system: System, control: Any, sample: float | None, start: State, t_end: float, called: Called
-) -> Law:  # fmt: skip
-    """Prepare a control law for a run: a controller, a function, or a `Loop` around one of them."""
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A controller's code in the place of a `Callback`.
+
+    Attributes:
+        function: for the integrator.
+        values: what it is given in place of the machine's parameters.
+        nu: inputs of the machine.
+    """
+
+    function: Any
+    values: np.ndarray
+    nu: int
+    compiled = True
+
+    def call(self, x: Moment) -> np.ndarray:
+        """The inputs at a moment."""
+        u = np.zeros(max(self.nu, 1))
+        given = [np.ascontiguousarray(a, dtype=float) for a in ([x.t], x.q, x.v)]
+        if self.function(*(ctypes.c_void_p(a.ctypes.data) for a in (*given, self.values, u))):
+            u[:] = np.nan
+        return u[: self.nu]
+
+    def is_outdated(self) -> bool:
+        """Never: it depends on its numbers alone."""
+        return False
+
+
+class Drive:
+    """A loop around a law, for the kernel; `address` is that of its `sr_loop`."""
+
+    def __init__(self, system: System, loop: Loop, values: np.ndarray | None, before: Mapping[str, Any] | None):
+        """Prepare it.
+
+        Args:
+            system: the machine.
+            loop: what was asked for.
+            values: what the law is given in place of the machine's parameters, or None.
+            before: what `record` said when a run ended that this one continues, or None.
+        """
+        self._loop, self._raw, self._size = loop, LoopRecord(), 1 + system.layout.nu
+        room = 4 + (math.ceil(loop.delay / loop.period) if loop.period else 0)
+        step = getattr(loop.control, "compiled_step", None)
+        self._low, self._high = input_limits(system, loop.effort, "effort")
+        self._rate = _rates(system, loop.rate)
+        arrays = {"low": self._low, "high": self._high, "rate": self._rate, "queue": np.zeros(room * self._size)}
+        if values is not None:
+            arrays["numbers"] = values
+        if step is not None:
+            self._raw.step = ctypes.cast(step, ctypes.c_void_p).value
+            arrays["memory"] = np.array(loop.control.init())
+        if loop.noise:
+            arrays["noise"] = _noise(system, loop.noise)
+            self._raw.random = int(loop.seed or 0) % 2**64
+        self._kept = {name: np.ascontiguousarray(a if a.size else np.zeros(1)) for name, a in arrays.items()}
+        for name, array in self._kept.items():
+            setattr(self._raw, name, array.ctypes.data)
+        self._raw.delay, self._raw.room = loop.delay, room
+        self.address = ctypes.addressof(self._raw)
+        if before is not None:
+            self._go_on(before)
+
+    def _go_on(self, before: Mapping[str, Any]) -> None:
+        """Take over what the same loop left: commands on their way, memory, and the generator of the noise."""
+        alike = all(before.get(key) == value for key, value in self._about().items())
+        state = before.get("loop")
+        if not alike or state is None:
+            return
+        queue = np.array(state["commands"], dtype=float).reshape(-1)
+        self._kept["queue"][: len(queue)] = queue
+        self._raw.count = len(queue) // self._size
+        if "memory" in self._kept and len(state["memory"]) == len(self._kept["memory"]):
+            self._kept["memory"][:] = state["memory"]
+        self._raw.random = int(state["random"])
+
+    def tell(self, active: Mapping[str, bool]) -> None:
+        """Tell a controller which constraints are on."""
+        if "numbers" in self._kept:
+            values = self._loop.control.numbers_with(active)
+            self._kept["numbers"][: len(values)] = values
+
+    def passed(self, before: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """What becomes of the law's answer now, if `before` held until now (sr_tick, sr_limit)."""
+        if self._raw.delay > 0:
+            return before
+        if self._loop.period:
+            u = np.clip(u, before - self._rate * self._loop.period, before + self._rate * self._loop.period)
+        return np.clip(u, self._low, self._high)
+
+    def _about(self) -> dict[str, Any]:
+        loop = self._loop
+        out = {"control": type(loop.control).__name__, "delay": float(loop.delay)}
+        if loop.noise:
+            out |= {"noise": {name: float(x) for name, x in loop.noise.items()}, "seed": int(loop.seed or 0)}
+        return out
+
+    def record(self) -> dict[str, Any]:
+        """The loop in plain data, with what a run that continues this one has to know."""
+        raw = self._raw
+        queue = np.roll(self._kept["queue"].reshape(raw.room, self._size), -raw.head, axis=0)[: raw.count]
+        memory = self._kept["memory"].tolist() if "memory" in self._kept else []
+        return self._about() | {
+            "loop": {"commands": queue.tolist(), "memory": memory, "random": str(raw.random)}
+        }  # fmt: skip
+
+
+def prepared(
+    inputs: Any, control: Any, sample: float | None, previous: Trajectory | None
+) -> tuple[Callable[[State, Settings, Shared], Law], float | None]:  # fmt: skip
+    """What makes the law of a run from its start, settings and calls, and the law's period."""
+    if control is None:
+        if isinstance(inputs, Loop):
+            raise StateError("simulate: a Loop drives the machine as control=..., not as inputs=...")
+        return lambda start, s, shared: make_law(inputs, s.sample, start, s.t_end, shared), sample
+    if inputs is not None:
+        raise StateError("simulate: give inputs or control, not both")
     loop = control if isinstance(control, Loop) else Loop(control)
     if sample is not None:
         if loop.period is not None and loop.period != sample:
             raise StateError(f"sample={sample!r} contradicts the loop's period={loop.period!r}; give one of them")
         loop = replace(loop, period=sample)
-    law = _law(system, loop, start, t_end, called)
-    record, keep = LoopRecord(), {}
-    if law.numbers is not None:
-        keep["numbers"] = law.numbers
-    step = getattr(loop.control, "compiled_step", None)
-    if step is not None:
+
+    def make(start: State, settings: Settings, shared: Shared) -> Law:
+        same = previous is not None and bool(settings.sample) and previous.settings.get("sample") == settings.sample
+        return _law(loop, previous.settings if previous is not None and same else None, start, settings.t_end, shared)
+
+    return make, loop.period
+
+
+def _law(loop: Loop, before: Mapping[str, Any] | None, start: State, t_end: float, shared: Shared) -> Law:
+    """A controller, a function, or a loop around one of them."""
+    system = shared.system
+    control: Any = loop.control
+    nu, values = system.layout.nu, None
+    if hasattr(control, "compiled"):
+        values = np.array(control.numbers if len(control.numbers) else [0.0])
+        law = Law(np.zeros(nu), Compiled(control.compiled(system), values, nu), float(loop.period or 0.0))
+    elif callable(control):
+        law = make_law(control, loop.period, start, t_end, shared)
+    else:
+        raise StateError(f"control: expected a controller of sarrus.control, a function or a Loop, got {control!r}")
+    if getattr(control, "compiled_step", None) is not None:
         if loop.period is None:
             raise StateError(
-                f"{type(loop.control).__name__} has memory, so it works at given times: put it into a Loop with a "
-                "period"
+                f"{type(control).__name__} has memory, so it works at given times: put it into a Loop with a period"
             )
-        record.step = ctypes.cast(step, ctypes.c_void_p).value
-        keep["memory"] = np.zeros(loop.control.memory_size)
-        if not loop.control.stable(loop.period):
+        if not control.stable(loop.period):
             log.warning("%s: with this period the loop of the force is unstable (kf + ki T / 2 >= 1)", system.name)
-    keep["low"], keep["high"] = input_limits(system, loop.effort, "effort")
-    keep["rate"] = _rates(system, loop.rate)
-    if loop.noise:
-        keep["noise"] = _noise(system, loop.noise)
-        record.random = int(loop.seed or 0) % 2**64
-    record.delay, record.start = loop.delay, float(start.t)
-    record.room = 4 + (math.ceil(loop.delay / loop.period) if loop.period else 0)
-    keep["queue"] = np.zeros(record.room * (1 + system.layout.nu))
-    for name, array in keep.items():
-        keep[name] = np.ascontiguousarray(array if array.size else np.zeros(1))
-        setattr(record, name, keep[name].ctypes.data)
-    initial = np.zeros(system.layout.nu) if loop.initial is None else _initial(system, loop.initial)
-    about = {"control": type(loop.control).__name__, "period": float(loop.period or 0.0), "delay": float(loop.delay)}
-    about |= {"noise": {k: float(x) for k, x in loop.noise.items()}, "seed": int(loop.seed or 0)} if loop.noise else {}
-    return replace(law, initial=initial, sample=float(loop.period or 0.0), loop=record, keep=keep, about=about)
-
-
-def _law(system: System, loop: Loop, start: State, t_end: float, called: Called) -> Law:
-    """The bare law."""
-    control = loop.control
-    if hasattr(control, "compiled"):
-        function = control.compiled(system)
-        return Law(
-            np.zeros(system.layout.nu), function, 0.0, True, lambda x: control(x.t, x.q, x.v),
-            numbers=control.numbers.copy(), switch=control.numbers_with,
-        )  # fmt: skip
-    if not callable(control):
-        raise StateError(f"control: expected a controller of sarrus.control, a function or a Loop, got {control!r}")
-    return make_law(system, control, loop.period, start, t_end, called)
+    initial = np.zeros(nu) if loop.initial is None else _initial(system, loop.initial)
+    return replace(law, initial=initial, drive=Drive(system, loop, values, before))
 
 
 def _positive(value: Any) -> bool:

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sarrus.dynamics.manifold import plain_map, retract
+from sarrus.dynamics.manifold import plain_map
 from sarrus.dynamics.positions import Request, find_positions
 from sarrus.dynamics.rank import scaled_rows
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel.motion import Motion, Shape
+from sarrus.simulation.evaluate import symbols
 
 LOOSE = 1e-6  # a start may miss its constraints by so much, relative; it is then put right
+ROUNDING = 1e-10  # a start with velocities that miss them by less stays as it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,102 +35,123 @@ class Mode:
     @property
     def flags(self) -> np.ndarray:
         """One flag for each row."""
-        return self.system.active_rows(self.active)
-
-    def units(self) -> np.ndarray:
-        """What a residual of each row is measured in: the machine's length, or 1 rad."""
-        layout = self.system.layout
-        return np.array([layout.length if row.unit == "m" else 1.0 for row in layout.rows])
+        plain = all(self.active.values()) and not self.system.layout.one_sided
+        return self.system._all_rows if plain else self.system.active_rows(self.active)
 
     def errors(self, state: State) -> dict[str, tuple[float, float]]:
         """Position and velocity residuals of each active group, relative to the machine's size and its speed."""
-        terms, unit = self.system.terms(state), self.units()
+        terms, unit = self.system.terms(state), self.system.units
         phi = np.abs(terms.phi) / unit
         slip = np.abs(terms.A @ state.v - terms.a)
-        speed = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
-        slip = np.where(slip > 0, slip / np.where(speed > 0, speed, 1.0), 0.0)
+        size = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
+        # a row that vanishes at a singular position is compared with its usual size
+        kept, usual = list(self.system.kept), 1e-3 * np.sqrt(state.v @ terms.M @ state.v)
+        size[kept] = np.maximum(size[kept], usual * self.system.norms)
+        slip = np.where(slip > 0, slip / np.where(size > 0, size, 1.0), 0.0)
         rows = {g: self.system.layout.group_rows(g) for g in self.system.groups if self.active[g]}
         return {g: (float(phi[s].max(initial=0)), float(slip[s].max(initial=0))) for g, s in rows.items()}
 
-    def generic_rank(self, state: State) -> int:
-        """Rank of the active rows near a state, away from singular positions.
+    def _residuals(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+        """The same for each row, faster and less lenient to rows that vanish; rows that are off as zeros."""
+        system, scales = self.system, np.array(self.system.layout.scales)
+        if system.functions.once("idle", lambda: _idle(system)):
+            assert system.library is not None
+            parts = system.library.residuals(state.t, state.q, state.v, scales, system._constants, self.flags)
+            phi, slip, size, most = parts
+        else:
+            terms, flags = system.terms(state), self.flags
+            A = np.abs(terms.A) * flags[:, None]
+            phi, slip, most = terms.phi * flags, (terms.A @ state.v - terms.a) * flags, A @ scales
+            size = A @ np.abs(state.v) + np.abs(terms.a)
+        # a row in which all terms are rounding is not broken
+        size = np.maximum(size, 1e-6 * np.max(np.abs(state.v) / scales, initial=0.0) * most)
+        size[size == 0] = 1.0
+        return np.abs(phi) / system.units, np.abs(slip) / size
 
-        The rank at the state may be too small there (it may be singular) and the rank at positions that break the loops
-        too large (overconstrained machines), so neighbours on the manifold are asked.
-        """
-        flags, system = self.flags, self.system
-        best = _rank(system, state, flags)
-        if best == min(int(flags[list(system.kept)].sum()), system.layout.nv):
-            return best  # no position has more
-        rng = np.random.default_rng(1)
-        scales = np.array(system.layout.scales)
-        for spread in (1e-2, 1e-2, 3e-3):
-            guess = retract(system.layout, state.q, spread * scales * rng.uniform(-1, 1, system.layout.nv))
-            near = State(system.layout, guess, None, state.t)
-            q, _ = find_positions(system, Request({}, {}, near, {}, state.t, self.active, 1e-12), attempts=0)
-            if q is not None:
-                best = max(best, _rank(system, State(system.layout, q, None, state.t), flags))
-        return best
+    def singular_values(self, t: float, q: np.ndarray) -> tuple[np.ndarray, int]:
+        """Singular values of the active rows, as `System.rank` gives them, and their rank."""
+        system = self.system
+        assert system.library is not None
+        rows = system.library.rows(t, q, system._constants, self.flags)[self.flags[list(system.kept)] > 0]
+        sigma = np.linalg.svd(rows, compute_uv=False) if rows.size else np.zeros(0)
+        idle = min(int(self.flags.sum()), system.layout.nv) - len(sigma)  # rows without any entry
+        return np.append(sigma, np.zeros(idle)), int(np.sum(sigma > system.tolerance))
 
     def enter(self, motion: Motion, state: State) -> None:
         """Put this mode into the integrator."""
         system, raw = self.system, motion.raw
         kept = list(system.kept)
         flags = self.flags[kept]
-        square = system.norms**2
-        motion.array("p", system.p)
-        motion.array("rowdata", np.concatenate([square, 1 / square, 1 / system.norms]))
-        motion.array("active", flags)
-        motion.array("unit", self.units()[kept])
-        raw.rank = self.generic_rank(state) if kept else 0
-        raw.dependent = int(raw.rank < int(flags.sum()))
+        motion.fill("p", system.p)
+        motion.fill("rowdata", system._constants.rowdata)
+        motion.fill("active", flags)
+        motion.fill("unit", system.units[kept])
+        motion.fill("scale", system.layout.scales)
         for options in (raw.setup.options, raw.regular):
             options.tolerance, options.fast_pivot = system.tolerance, system.fast_pivot
             options.mode, options.max_rank = 0, -1
         raw.released = 0
         raw.s_ref = 0.0
+        motion.put("q", state.q)
+        raw.t = state.t
+        raw.rank = motion.generic_rank() if kept else 0
+        raw.dependent = int(raw.rank < int(flags.sum()))
 
-    def corrected(self, state: State, impact: bool = False) -> State:
-        """The state with velocities that satisfy the active constraints, by the least change of kinetic energy."""
+    def settled(self, state: State, precision: float) -> State:
+        """The state moved onto the active constraints by the least change in the mass metric.
+
+        Positions that satisfy them within `precision` stay; of the velocities that break them nothing is left, which is
+        a plastic impact (sheet 2.9).
+        """
+        if max((error for error, _ in self.errors(state).values()), default=0.0) > precision:
+            request = Request({}, {}, state, {}, state.t, self.active, min(precision, 1e-12))
+            q, _ = find_positions(self.system, request, attempts=0)
+            state = state if q is None else State(state.layout, q, state.v, state.t)
         terms = self.system.terms(state)
         L, S = scaled_rows(self.system, terms.M, terms.A, self.flags)
-        miss = (terms.A @ state.v - terms.a) * self.flags
-        rows = np.zeros_like(miss)
-        kept = list(self.system.kept)
-        rows[kept] = miss[kept] / self.system.norms
+        kept, rows = list(self.system.kept), np.zeros(state.layout.m)
+        rows[kept] = ((terms.A @ state.v - terms.a) * self.flags)[kept] / self.system.norms
         U, sigma, Vt = np.linalg.svd(S, full_matrices=False)
         r = int(np.sum(sigma > self.system.tolerance))
         step = -np.linalg.solve(L.T, Vt[:r].T @ ((U[:, :r].T @ rows) / sigma[:r]))
         return State(state.layout, state.q, state.v + step, state.t)
 
-    def require(self, state: State, drift: str) -> State:
+    def require(self, state: State, drift: str, precision: float) -> State:
         """A start that satisfies the active constraints: as it is, put right if it nearly does, else an error."""
-        errors = self.errors(state)
-        if drift != "project" or not errors:
+        if drift != "project" or not self.active:
             return state
+        phi, slip = self._residuals(state)
+        if phi.max(initial=0) <= precision and slip.max(initial=0) <= ROUNDING:
+            return state
+        errors = self.errors(state)
         worst = max(errors, key=lambda g: errors[g][0])
         if errors[worst][0] > LOOSE:
             raise StateError(
                 f"the start breaks constraint {worst!r} by {errors[worst][0]:.3g} of the machine's size; expected a "
                 "state that is put together: use system.assemble(..., near=state)"
             )
-        worst = max(errors, key=lambda g: errors[g][1])
-        if errors[worst][1] > LOOSE:
+        slipping = max(errors, key=lambda g: errors[g][1])
+        if errors[slipping][1] > LOOSE:
             raise StateError(
-                f"the velocities at the start break constraint {worst!r} (by {errors[worst][1]:.3g} of its speed); "
-                "expected velocities that keep it: use system.assemble(positions, velocities=...)"
+                f"the velocities at the start break constraint {slipping!r} (by {errors[slipping][1]:.3g} of its "
+                "speed); expected velocities that keep it: use system.assemble(positions, velocities=...)"
             )
-        return state
+        good = errors[worst][0] <= precision and errors[slipping][1] <= ROUNDING
+        return state if good else self.settled(state, precision)
 
 
-def _rank(system: System, state: State, flags: np.ndarray) -> int:
-    terms = system.terms(state)
-    _, S = scaled_rows(system, terms.M, terms.A, flags)
-    return int(np.sum(np.linalg.svd(S, compute_uv=False) > system.tolerance)) if S.size else 0
+def _idle(system: System) -> bool:
+    """Whether rows without any entry in A, which compiled code leaves out, always hold: their Φ is zero."""
+    phi = symbols(system)["phi"]
+    return all(phi[row].nnz() == 0 for row in range(system.layout.m) if row not in system.kept)
 
 
 def shape_of(system: System) -> Shape:
     """What the integrators are compiled for."""
+    return system.functions.once("shape", lambda: _shape(system))
+
+
+def _shape(system: System) -> Shape:
     x = system.layout
     plain = tuple(zip(*(index.tolist() for index in plain_map(x)), strict=True))
     turns = tuple((turn.q, turn.v) for turn in x.turns)

@@ -17,7 +17,8 @@ class Moment:
     """Time, positions, velocities, inputs and constraint forces at one moment of a motion.
 
     `x["A"]` is a coordinate, `x["A.v"]` its velocity, `x["motor.u"]` an input, `x["D.force"]` the multipliers of a
-    constraint, `x["crank.position"]` and `x["crank.rotation"]` the pose of a body or frame, `x["L1"]` a parameter.
+    constraint, `x["D.residual"]` the residuals of its rows, `x["crank.position"]` and `x["crank.rotation"]` the pose of
+    a body or frame, `x["L1"]` a parameter.
 
     Attributes:
         layout: the names.
@@ -38,11 +39,12 @@ class Moment:
         p: Any = (),
         lam: Callable[[], Any] | None = None,
         frames: Callable[[], Mapping[str, tuple[Any, Any]]] | None = None,
+        residuals: Callable[[], Any] | None = None,
     ):
-        """Hold the values; `lam` and `frames` are called when they are first needed."""
+        """Hold the values; `lam`, `frames` and `residuals` are called when they are first needed."""
         self.layout, self.t, self.q, self.v, self.u = layout, t, q, v, u
         self.p = {name: p[k] for k, name in enumerate(layout.parameters)}
-        self._lam, self._frames = lam, frames
+        self._lam, self._frames, self._residuals = lam, frames, residuals
         self._poses: Mapping[str, tuple[Any, Any]] | None = None
 
     def __getitem__(self, name: str) -> Any:
@@ -52,26 +54,29 @@ class Moment:
             return self._pose(stem)[part == "rotation"]
         if part == "force" and stem in self.layout.groups:
             return _part(self.lam, self.layout.group_rows(stem))
+        if part == "residual" and stem in self.layout.groups and self._residuals is not None:
+            return _part(self._residuals(), self.layout.group_rows(stem))
         if name in self.p:
             return self.p[name]
-        known = {"q": self.q, "v": self.v, "u": self.u}
-        sources = [(part, stem)] if part in known else []
-        for kind, asked in [*sources, *((kind, name) for kind in known)]:
-            values = known[kind]
+        values = {"q": self.q, "v": self.v, "u": self.u}
+        meanings = [(kind, name) for kind in values]  # the name as it is, after what its ending says
+        for kind, asked in [(part, stem), *meanings] if part in values else meanings:
             try:
                 where = self.layout.find(asked, kind)
             except UnknownNameError:
                 continue
-            if values is None:
+            if values[kind] is None:
                 raise UnknownNameError("value (inputs are what this function is asked for)", name, self.names())
-            return _part(values, where)
+            return _part(values[kind], where)
         raise UnknownNameError("value", name, self.names())
 
     def names(self) -> list[str]:
         """What can be asked for."""
         x = self.layout
-        out = [*x.q_names, *(f"{name}.v" for name in x.v_names), *(f"{name}.u" for name in x.u_names)]
+        out = [*x.q_names, *(f"{name}.v" for name in x.v_names)]
+        out += [f"{name}.u" for name in x.u_names] if self.u is not None else []
         out += [f"{name}.force" for name in x.groups] if self._lam else []
+        out += [f"{name}.residual" for name in x.groups] if self._residuals else []
         out += [f"{name}.{part}" for name in x.frames for part in ("position", "rotation")] if self._frames else []
         return [*out, *self.p]
 

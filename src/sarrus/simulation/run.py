@@ -2,96 +2,107 @@
 
 from __future__ import annotations
 
-import ctypes
+import math
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
-from sarrus.errors import SarrusError, StateError
+from sarrus.errors import SarrusError
 from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, METHODS, Motion, Passage
 from sarrus.simulation import derivatives
-from sarrus.simulation.callbacks import Called, numeric_moment
+from sarrus.simulation.callbacks import Shared, numeric_moment
+from sarrus.simulation.contacts import Contacts, Outcome
 from sarrus.simulation.endings import failure
-from sarrus.simulation.events import Change, Event, change_of, describe, make_guards
-from sarrus.simulation.inputs import make_law
-from sarrus.simulation.loop import make_control
+from sarrus.simulation.events import Change, Event, change_of, describe, make_guards, new_velocities
+from sarrus.simulation.inputs import Law
 from sarrus.simulation.mode import LOOSE, Mode, shape_of
+from sarrus.simulation.moment import Moment
 from sarrus.simulation.progress import Progress
 from sarrus.simulation.settings import Settings
 from sarrus.simulation.status import Crossing, EventRecord, Stats, Status, where
 from sarrus.simulation.trajectory import Segment, Trajectory
 
+Make = Callable[[State, Settings, Shared], Law]
 SLICE = 0.05  # seconds between looks at the clock and the keyboard
 
 
 class Run:
-    """A run from a state to its end; `result` makes the trajectory of what it found."""
+    """A run from a state to its end: `go`, then `result` makes the trajectory of what it found."""
 
     def __init__(
-        self, mode: Mode, state: State, settings: Settings, inputs: Any, control: Any, events: Sequence[Event],
-        progress: bool | None,
+        self, mode: Mode, state: State, settings: Settings, make: Make, events: Sequence[Event],
+        contacts: Contacts, held: np.ndarray | None = None,
     ):  # fmt: skip
-        """Prepare the kernel and go."""
-        self.mode, self.settings, self.events = mode, settings, events
-        self.called = Called()
+        """Prepare the integrator; `make` makes the law, `held` are the inputs that a run before this one left."""
+        self.mode, self.start, self.settings, self.events = mode, state, settings, events
+        self.contacts, self.watched = contacts, (*events, *contacts.events)
+        self.shared = Shared(mode.system)
         self.rows: list[np.ndarray] = []
         self.count = 0
         self.crossings: list[Crossing] = []
         self.records: list[EventRecord] = []
+        self.status = Status("interrupted", "before the first step", float(state.t))
+        self.law = make(state, settings, self.shared)
+        self.guards = make_guards(self.watched, state, settings.t_end, self.shared)
+        self.motion = Motion(shape_of(mode.system), _path(mode.system), _room(settings))
+        self._prepare(held)
+        self._tell()
+        found = contacts.resolve(mode, state, self._inputs(state)) if contacts.sides else Outcome(mode, state)
+        self.mode, state = found.mode, found.state
+        self.records += found.records
         self.segments = [self._segment()]
-        system, t0 = mode.system, float(state.t)
-        self.start = state
-        self.motion = motion = Motion(shape_of(system), _path(system))
-        if inputs is not None and control is not None:
-            raise StateError("simulate: give inputs or control, not both")
-        make, given = (make_law, inputs) if control is None else (make_control, control)
-        self.law = make(system, given, settings.sample, state, settings.t_end, self.called)
-        guards = make_guards(system, events, state, settings.t_end, self.called)
-        motion.call("law", self.law.callback)
-        motion.call("guard", guards.callback)
-        motion.guards([event.direction for event in events])
-        motion.raw.guards_need_force = guards.need_force
-        if settings.method == "radau":
-            motion.call("jacobian", derivatives.jacobian(system))
-        if settings.method == "variational":
-            motion.call("discrete", derivatives.discrete(system))
-        mode.enter(motion, state)
-        self._prepare(t0)
+        self.mode.enter(self.motion, state)
+        self._tell()
         self._place(state)
-        self.progress = Progress(system.name, t0, settings.t_end, progress)
-        with _Keyboard() as self.keyboard, self.progress:
-            self.status = self._go()
+        self._watch(found)
 
-    def _prepare(self, t0: float) -> None:
+    def _prepare(self, held: np.ndarray | None) -> None:
         """Everything in the kernel that does not depend on the mode."""
-        s, motion, raw = self.settings, self.motion, self.motion.raw
+        s, motion, raw, t0 = self.settings, self.motion, self.motion.raw, float(self.start.t)
         raw.method, raw.crossing = METHODS.index(s.method), CROSSINGS.index(s.crossing)
         raw.correction = CORRECTIONS.index(s.drift)
         raw.rtol, raw.drift, raw.window = s.rtol, s.loop_error, s.window
         raw.baumgarte1, raw.baumgarte2 = 2 * s.baumgarte[0], s.baumgarte[1] ** 2
         raw.pivot = 1e-12
-        raw.sample, raw.next_sample = self.law.sample, t0
         raw.t_end, raw.max_step, raw.fixed = s.t_end, min(s.max_step, 1e300), s.dt
-        raw.s_floor = s.t_end - t0
-        raw.max_steps, raw.chunk = s.max_steps, 64
-        motion.array("atol", s.atol)
-        motion.array("scale", self.mode.system.layout.scales)
+        raw.s_floor = min(s.t_end - t0, 1.0)  # so that a t_end far away does not make short steps look stuck
+        raw.max_steps, raw.chunk = s.max_steps, 16
+        motion.fill("atol", s.atol)
         motion.array("times", s.times)
         raw.every, raw.time_count = s.every, len(s.times)
-        motion.u[: len(self.law.initial)] = self.law.initial
-        raw.loop = None if self.law.loop is None else ctypes.addressof(self.law.loop)
-        self._tell_law()
+        self._hand_over()
+        motion.guards([event.direction for event in self.watched])
+        motion.u[: len(self.law.initial)] = self.law.initial if held is None else held
+        motion.array("stops", self.law.stops)
+        raw.stop_count = len(self.law.stops)
+        raw.sample, raw.first_sample = self.law.sample, s.first_sample
+        if raw.sample > 0:
+            raw.samples = math.ceil((t0 - s.first_sample) / raw.sample - 1e-9)
+        raw.next_sample = raw.first_sample + raw.samples * raw.sample
+        if s.method == "radau":
+            motion.call("jacobian", derivatives.jacobian(self.mode.system))
+        if s.method == "variational":
+            motion.call("discrete", derivatives.discrete(self.mode.system))
 
-    def _tell_law(self) -> None:
+    def _hand_over(self) -> None:
+        """The user's functions, for the kernel."""
+        for name, callback in (("law", self.law.callback), ("guard", self.guards)):
+            self.motion.call(name, callback and callback.function)
+        self.motion.raw.guards_need_force = self.guards is not None and self.guards.depends_on("lam")
+        self.motion.raw.loop = self.law.drive and self.law.drive.address
+
+    def _tell(self) -> None:
         """Tell a controller which constraints are on."""
-        if self.law.switch is not None:
-            self.law.keep["numbers"][:] = self.law.switch(self.mode.active)
+        if self.law.drive is not None:
+            self.law.drive.tell(self.mode.active)
 
     def _place(self, state: State) -> None:
         """Put a state into the kernel, to start from there."""
@@ -101,20 +112,47 @@ class Run:
         raw.t, raw.started, raw.mark, raw.h = float(state.t), 0, 1, 0.0
         raw.has_old = 0
 
+    def _watch(self, found: Outcome) -> None:
+        """The guards of contacts that matter now, and a step shorter than the next rebound."""
+        if self.contacts.sides:
+            self.motion.watch(len(self.events), self.contacts.directions(self.mode))
+            self.motion.arm([len(self.events) + k for k in found.leaving])
+            self.motion.raw.h = found.flight / 8 if np.isfinite(found.flight) else 0.0
+
+    def _inputs(self, state: State) -> np.ndarray:
+        """Inputs at the start, before the kernel asks for them."""
+        u = self.motion.u[: state.layout.nu].copy()
+        return self.law.at(numeric_moment(self.mode.system, float(state.t), state.q, state.v, None), u)
+
     def _segment(self) -> Segment:
-        return Segment(self.count, dict(self.mode.active), self.mode.system.p.copy())
+        return Segment(self.count, dict(self.mode.active), self.mode.system.p.copy(), bool(self.law.sample))
 
     def state(self) -> State:
         """Where the kernel is."""
         return State(self.mode.system.layout, self.motion.get("q"), self.motion.get("v"), self.motion.raw.t)
 
     # --- going ----------------------------------------------------------------------------------------------------
-    def _go(self) -> Status:
+    def go(self, progress: bool | None) -> None:
+        """Integrate to the end, or as far as possible."""
+        layout, t0 = self.mode.system.layout, float(self.start.t)
+        with _Keyboard(self.shared), Progress(layout.name, t0, self.settings.t_end, progress) as bar:
+            try:
+                self.status = self._advance(bar)
+            except KeyboardInterrupt:  # pressed again while something was going on in Python
+                self.status = Status("interrupted", f"at {where(layout, self.motion.get('q'))}", self.motion.raw.t)
+        self._drain(all_of_them=True)
+        error = self.shared.error
+        if self.status.code == "callback failed" and error is not None and self.shared.t == t0:
+            error.add_note(f"raised by {self.shared.what} at the start of the simulation; nothing was computed")
+            raise error
+
+    def _advance(self, bar: Progress) -> Status:
         raw = self.motion.raw
         while True:
             began = time.perf_counter()
             code = self.motion.run()
             spent = time.perf_counter() - began
+            code = "call failed" if self.shared.error else code
             self._drain(code != "go on")
             if code == "finished":
                 return Status("finished", "", float(raw.t))
@@ -126,24 +164,22 @@ class Run:
                 return Status("crossing", str(self.crossings[-1]), float(raw.t))
             elif code != "go on":
                 return failure(self, code)
-            if self.keyboard.pressed:
-                return Status("interrupted", f"at {where(self.mode.system.layout, self.motion.get('q'))}", float(raw.t))
-            raw.chunk = int(min(max(raw.chunk * SLICE / max(spent, 1e-6), 16), 4 * raw.chunk, 10**6))
-            self.progress.show(float(raw.t))
+            if self.shared.pressed:
+                raise KeyboardInterrupt
+            raw.chunk = int(min(max(raw.chunk * SLICE / max(spent, 1e-6), 1), 4 * raw.chunk, 10**6))
+            bar.show(float(raw.t))
 
     def _drain(self, all_of_them: bool) -> None:
         rows = self.motion.take_rows()
         if len(rows):
-            self.rows.append(rows)
-            self.count += len(rows)
+            self._write(rows)
         for passage in self.motion.take_passages(all_of_them):
             self.crossings.append(self._crossing(passage))
 
     def _crossing(self, x: Passage) -> Crossing:
         system = self.mode.system
         layout = system.layout
-        state = State(layout, x.q, x.v, x.t)
-        rank = system.rank(state, self.mode.active)
+        sigma, rank = self.mode.singular_values(x.t, x.q)
         speed = x.v / np.array(layout.scales)
         size = float(np.linalg.norm(speed))
         direction = dict(zip(layout.v_names, (speed / size if size > 0 else speed).tolist(), strict=True))
@@ -156,88 +192,100 @@ class Run:
                     "motion in between was not that of the machine, use crossing='continue'"
                 )
         return Crossing(
-            x.t, x.q, x.v, rank.singular_values, rank.rank, int(self.motion.raw.rank), direction, text
+            x.t, x.q, x.v, sigma, rank, int(self.motion.raw.rank), direction, text
         )  # fmt: skip
 
     # --- events ---------------------------------------------------------------------------------------------------
     def _events(self) -> Status | None:
         """Record the guards that fired and do what they ask for; a status if the run ends here."""
         state, stop, changed = self.state(), "", False
-        system = self.mode.system
-        for index, direction in self.motion.fired:
-            event = self.events[index]
-            lam = system._solve(state, self._u(), None, self.mode.active)[1]
+        fired, first = self.motion.fired, len(self.events)
+        for index, direction in fired:
+            if index >= first:
+                continue
+            event, self.shared.t = self.events[index], float(state.t)
+            self.shared.what = f"action of event {event.name!r}"
             try:
-                change = change_of(event, numeric_moment(system, float(state.t), state.q, state.v, self._u(), lam))
+                change = change_of(event, self._moment(state))
                 mode, after = self._changed(change, state)
+                if callable(event.action) and [x for x in (self.law.callback, self.guards) if x and x.is_outdated()]:
+                    self._hand_over()
             except BaseException as error:
-                self.called.error = error
-                return failure(self, "call failed", f"the action of event {event.name!r}")
-            self.records.append(EventRecord(event.name, float(state.t), state.q, state.v, direction, describe(change)))
-            changed |= mode is not self.mode or after is not state
-            self.mode, state, system = mode, after, mode.system
+                self.shared.error = error
+                return failure(self, "call failed")
+            energy = 0.0 if after is state else _kinetic(mode.system, after) - _kinetic(self.mode.system, state)
+            text = describe(change)
+            self.records.append(EventRecord(event.name, float(state.t), state.q, state.v, direction, text, energy))
+            # a function of the user's may have changed what the inputs depend on: then they jump
+            changed |= mode is not self.mode or after is not state or callable(event.action)
+            self.mode, state, self.shared.system = mode, after, mode.system
             stop = event.name if change.stop else stop
-        raw = self.motion.raw
+        found, mine = Outcome(self.mode, state), [index - first for index, _ in fired if index >= first]
+        if self.contacts.sides and (changed or mine):
+            try:
+                found = self.contacts.resolve(self.mode, state, self.motion.u[: state.layout.nu].copy(), mine)
+            except SarrusError as error:
+                self.shared.error, self.shared.what = error, "a change of contacts"
+                return failure(self, "call failed")
+            changed |= found.mode is not self.mode
+            self.mode, state = found.mode, found.state
+            self.records += found.records
         if changed:
-            self._change_over(state)
+            self._change_over(state, found)
         else:
-            raw.started, raw.mark = 0, 0
-        return Status("event", f"{stop!r}", float(raw.t)) if stop else None
+            self.motion.raw.started, self.motion.raw.mark = 0, 0
+        if not stop:
+            return None
+        if changed:
+            self._write(self._row())  # the kernel does so only when it goes on
+        return Status("event", f"{stop!r}", float(state.t))
 
-    def _u(self) -> np.ndarray:
-        return self.motion.u[: self.mode.system.layout.nu].copy()
+    def _moment(self, state: State) -> Moment:
+        """A state with its inputs and constraint forces."""
+        u = self.motion.u[: state.layout.nu].copy()
+        lam = self.mode.system._solve(state, u, None, self.mode.active)[1]
+        return numeric_moment(self.mode.system, float(state.t), state.q, state.v, u, lam)
 
     def _changed(self, change: Change, state: State) -> tuple[Mode, State]:
         """Mode and state after a change; the same objects if nothing changes."""
-        mode, system = self.mode, self.mode.system
+        mode, system, after = self.mode, self.mode.system, state
         if change.parameters or change.active:
             for name in change.active:
                 system.layout.group_rows(name)
             new = system.with_parameters(**change.parameters) if change.parameters else system
             mode = Mode(new, {**mode.active, **{k: bool(on) for k, on in change.active.items()}})
-        after = state
         if change.velocities is not None:
-            v = change.velocities
-            if hasattr(v, "items"):
-                from sarrus.dynamics.positions import hold
-
-                v, _ = hold(system, state.v, v, "v")
-            after = State(state.layout, state.q, v, state.t)
+            after = State(state.layout, state.q, new_velocities(system, state.v, change.velocities), state.t)
         if mode is self.mode and after is state:
             return mode, state
         for group, (error, _) in mode.errors(after).items():
             if error > LOOSE:
+                cure = "switch it on where it closes" if change.active.get(group) else "leave it as it closes"
                 raise SarrusError(
-                    f"constraint {group!r} is broken by {error:.3g} of the machine's size after the change; expected a "
-                    "position at which it holds: switch it on where it closes"
+                    f"constraint {group!r} is broken by {error:.3g} of the machine's size after the change "
+                    f"({describe(change)}); expected a position at which it holds: {cure}"
                 )
-        return mode, mode.corrected(after)
+        return mode, mode.settled(after, self.settings.loop_error)
 
-    def _change_over(self, state: State) -> None:
-        """Start again after a change."""
-        raw = self.motion.raw
+    def _change_over(self, state: State, found: Outcome) -> None:
+        """Start again after a change; the kernel writes the row after it then, if rows belong to steps."""
         self.mode.enter(self.motion, state)
-        self._tell_law()
+        self._tell()
         self._place(state)
-        raw.next_sample = max(raw.next_sample, float(state.t)) if self.law.sample else raw.next_sample
-        if self.settings.every:
-            # the kernel writes the row after the change when it starts again
-            self.segments.append(self._segment())
-        elif self.segments[-1].start == self.count:
-            self.segments[-1] = self._segment()
-        else:
-            self.segments.append(self._segment())
+        self._watch(found)
+        if self.segments[-1].start == self.count:
+            self.segments.pop()
+        self.segments.append(self._segment())
 
     # --- what was found -------------------------------------------------------------------------------------------
     def result(self, seconds: float, system: System) -> Trajectory:
         """The trajectory."""
         layout, raw = system.layout, self.motion.raw
-        rows = np.concatenate(self.rows) if self.rows else np.zeros((0, self.motion.rows.shape[1]))
-        ended_early = self.status.code != "finished"
-        if not len(rows) or (ended_early and rows[-1, 0] < raw.t):
-            rows = np.concatenate([rows, self._last_row()[None]])
-        edges = np.cumsum([1, layout.nq, layout.nv, layout.nv])
-        t, q, v, a, u = np.split(rows, edges, axis=1)
+        if not self.rows or (self.status.code != "finished" and self.rows[-1][-1, 0] < raw.t):
+            self._write(self._row())
+        rows = np.concatenate(self.rows)
+        edges = accumulate([0, 1, layout.nq, layout.nv, layout.nv, layout.nu])
+        t, q, v, a, u = (rows[:, start:stop].copy() for start, stop in pairwise(edges))
         segments = tuple(x for x in self.segments if x.start < len(rows))
         span = float(raw.t) - float(self.start.t)
         stats = Stats(
@@ -246,22 +294,37 @@ class Run:
             float(raw.smallest) if raw.steps else float("nan"), span / raw.steps if raw.steps else float("nan"),
             seconds,
         )  # fmt: skip
-        settings = self.settings.to_dict() | {"compiled inputs": self.law.compiled} | dict(self.law.about)
+        settings = self.settings.to_dict() | {"compiled inputs": self.law.compiled}
+        settings |= self.law.drive.record() if self.law.drive else {}
         return Trajectory(
-            system, t[:, 0].copy(), q.copy(), v.copy(), a.copy(), u.copy(), self.status, stats, segments,
-            tuple(self.crossings), tuple(self.records), settings,
+            system, t[:, 0], q, v, a, u, self.status, stats, segments, tuple(self.crossings), tuple(self.records),
+            settings,
         )  # fmt: skip
 
-    def _last_row(self) -> np.ndarray:
-        a = self.motion.get("a")
-        parts = [
-            [self.motion.raw.t],
-            self.motion.get("q"),
-            self.motion.get("v"),
-            np.nan_to_num(a),
-            np.nan_to_num(self._u()),
-        ]
-        return np.concatenate(parts)
+    def _write(self, rows: np.ndarray) -> None:
+        self.rows.append(rows)
+        self.count += len(rows)
+
+    def _row(self) -> np.ndarray:
+        """Where the kernel is, as a row of the record; what cannot be computed there is zero."""
+        t, q, v = float(self.motion.raw.t), self.motion.get("q"), self.motion.get("v")
+        u, a, system = self.motion.u[: self.mode.system.layout.nu].copy(), 0 * v, self.mode.system
+        with suppress(Exception), np.errstate(all="ignore"):
+            if self.law.callback and not self.law.sample and not self.shared.error:
+                u = self.law.at(numeric_moment(system, t, q, v, None), u)
+        u = np.where(np.isfinite(u), u, 0.0)
+        with suppress(Exception), np.errstate(all="ignore"):
+            a = system.acceleration(system.state(q, v, t), u, active=self.mode.active)
+        return np.concatenate([[t], q, v, a, u])[None]
+
+
+def _kinetic(system: System, state: State) -> float:
+    return float(system.energy(state).kinetic)
+
+
+def _room(settings: Settings) -> int:
+    """Rows to make room for: no more than there will be, if that is known."""
+    return Motion.ROWS if settings.every else min(len(settings.times) + 2, Motion.ROWS)
 
 
 def _path(system: System) -> Any:
@@ -272,20 +335,21 @@ def _path(system: System) -> Any:
 class _Keyboard:
     """Notes Ctrl-C instead of letting it break in anywhere; a second one breaks in."""
 
-    pressed = False
-
-    def __enter__(self) -> _Keyboard:
+    def __init__(self, shared: Shared):
+        self._shared = shared
         self._old: Any = None
+
+    def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            self._old = signal.getsignal(signal.SIGINT)
-            if self._old is not None:
+            old = signal.getsignal(signal.SIGINT)
+            if old not in (None, signal.SIG_IGN):
+                self._old = old
                 signal.signal(signal.SIGINT, self._press)
-        return self
 
     def _press(self, *_: Any) -> None:
-        if self.pressed:
+        if self._shared.pressed:
             raise KeyboardInterrupt
-        self.pressed = True
+        self._shared.pressed = True
 
     def __exit__(self, *_: Any) -> None:
         if self._old is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +15,11 @@ from sarrus.errors import StateError
 from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, METHODS
 from sarrus.model.layout import Layout
 
+if TYPE_CHECKING:
+    from sarrus.simulation.trajectory import Trajectory
+
 FIXED = ("rk4", "euler", "variational")
+SMALLEST = 1e-15  # relative tolerances below this cannot even be written into the digits of a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +33,7 @@ class Settings:
     dt: float
     max_step: float
     sample: float | None
+    first_sample: float
     every: int  # 0: at `times`
     times: np.ndarray
     crossing: str
@@ -36,6 +42,7 @@ class Settings:
     loop_error: float
     baumgarte: tuple[float, float]
     max_steps: int
+    settle: float = 1e-8
 
     @property
     def fixed(self) -> bool:
@@ -44,14 +51,23 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for the record."""
-        out: dict[str, Any] = {
-            key: getattr(self, key) for key in ("t_end", "method", "crossing", "drift", "loop_error")
-        }
+        kept = ("t_end", "method", "crossing", "drift", "loop_error", "max_steps")
+        out: dict[str, Any] = {"version": version("sarrus")} | {key: getattr(self, key) for key in kept}
         out |= {"dt": self.dt} if self.fixed else {"rtol": self.rtol, "atol": self.atol.tolist()}
         out |= {"max_step": self.max_step} if math.isfinite(self.max_step) else {}
-        out |= {"sample": self.sample} if self.sample else {}
+        out |= {"sample": self.sample, "first sample": self.first_sample} if self.sample else {}
         out |= {"baumgarte": list(self.baumgarte)} if self.drift == "baumgarte" else {}
         return out | ({"window": self.window} if self.crossing == "release" else {})
+
+
+def _real(value: Any) -> float:
+    """A real number, or an array without dimensions that holds one; nan for anything else."""
+    if isinstance(value, (bool, str, bytes)) or np.shape(value) != ():
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _choice(what: str, value: Any, known: tuple[str, ...]) -> str:
@@ -61,19 +77,22 @@ def _choice(what: str, value: Any, known: tuple[str, ...]) -> str:
 
 
 def _positive(what: str, value: Any, unit: str = "", infinite: bool = False) -> float:
-    good = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not good or not float(value) > 0 or (math.isinf(float(value)) and not infinite):
+    if type(value) is float and 0 < value < math.inf:
+        return value
+    number = _real(value)
+    if not number > 0 or (math.isinf(number) and not infinite):
         raise StateError(f"{what}: expected a positive number{unit}, got {value!r}")
-    return float(value)
+    return number
 
 
 def checked_settings(
     layout: Layout, t: float, t_end: Any, method: Any, rtol: Any, atol: Any, dt: Any, max_step: Any, sample: Any,
     output: Any, crossing: Any, window: Any, drift: Any, loop_error: Any, baumgarte: Any, max_steps: Any,
+    settle: Any,
 ) -> Settings:  # fmt: skip
     """Settings, or an error that names what is wrong."""
     _choice("method", method, METHODS)
-    if not isinstance(t_end, numbers.Real) or not math.isfinite(float(t_end)) or not float(t_end) > t:
+    if not math.isfinite(_real(t_end)) or not _real(t_end) > t:
         raise StateError(f"t_end: expected a finite time after the start at t = {t:g} s, got {t_end!r}")
     if method in FIXED and dt is None:
         raise StateError(f"method {method!r} takes fixed steps: give their length, dt=... in seconds")
@@ -82,18 +101,33 @@ def checked_settings(
             f"method {method!r} chooses its own steps: limit them with max_step, or use one of {', '.join(FIXED)} "
             "with dt"
         )
-    every, times = _outputs(output, t, float(t_end))
+    every, times = _outputs(output, t, _real(t_end))
     if isinstance(max_steps, bool) or not isinstance(max_steps, numbers.Integral) or max_steps < 1:
         raise StateError(f"max_steps: expected a positive whole number, got {max_steps!r}")
     rtol = _positive("rtol", rtol)
+    if rtol < SMALLEST:
+        raise StateError(f"rtol: expected {SMALLEST:g} or more, got {rtol:g}; numbers have 16 digits")
     return Settings(
-        float(t_end), method, rtol, _tolerances(layout, rtol, atol),
+        _real(t_end), method, rtol, _tolerances(layout, rtol, atol),
         0.0 if dt is None else _positive("dt", dt, " of seconds"),
         _positive("max_step", max_step, " of seconds", infinite=True),
-        None if sample is None else _positive("sample", sample, " of seconds"),
+        None if sample is None else _positive("sample", sample, " of seconds"), t,
         every, times, _choice("crossing", crossing, CROSSINGS), _positive("window", window),
         _choice("drift", drift, CORRECTIONS), _positive("loop_error", loop_error), _gains(baumgarte), int(max_steps),
+        _positive("settle", settle),
     )  # fmt: skip
+
+
+def going_on(settings: Settings, previous: Trajectory | None) -> tuple[Settings, np.ndarray | None]:
+    """The settings of a run that continues a trajectory, and the inputs it goes on with, so that both are like one."""
+    if previous is None:
+        return settings, None
+    t, before, held = previous.t[-1], previous.settings, None
+    if settings.sample and before.get("sample") == settings.sample:  # the same clock, not another that starts now
+        settings, held = replace(settings, first_sample=float(before["first sample"])), previous.u[-1]
+    if not settings.every and settings.times[0] > t:  # nothing may be left out between both records
+        settings = replace(settings, times=np.append(t, settings.times))
+    return settings, held
 
 
 def _outputs(output: Any, t: float, t_end: float) -> tuple[int, np.ndarray]:
@@ -111,7 +145,7 @@ def _outputs(output: Any, t: float, t_end: float) -> tuple[int, np.ndarray]:
         times = np.array([[np.nan]])
     if times.ndim != 1 or not times.size or not np.isfinite(times).all():
         raise StateError(f"output: expected 'steps', a whole number, or an array of times in seconds, got {output!r}")
-    if np.any(np.diff(times) <= 0):
+    if (times[1:] <= times[:-1]).any():
         raise StateError("output: the times must rise")
     if times[0] < t or times[-1] > t_end:
         raise StateError(

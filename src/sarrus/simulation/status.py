@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,8 +41,8 @@ _ENDINGS = {
     ),
     "tolerance unreachable": (
         "stopped because the tolerance cannot be reached with these numbers",
-        "Ask for a larger rtol (1e-12 is the least that makes sense), or give `atol` for coordinates whose size "
-        "differs from the machine's length.",
+        "Ask for a larger rtol (1e-12 is the least that makes sense) or loop_error, or give `atol` for coordinates "
+        "whose size differs from the machine's length.",
     ),
     "assembly lost": (
         "stopped because the closures could not be held together",
@@ -179,6 +179,8 @@ class EventRecord:
         v: velocities just before its action.
         direction: +1 rising, -1 falling.
         action: what was done, in words; empty if it was only recorded.
+        energy: change of the kinetic energy by an impact [J].
+        impulses: of an impact, by constraint, one for each of its rows [N s or N m s].
     """
 
     name: str
@@ -187,6 +189,8 @@ class EventRecord:
     v: np.ndarray
     direction: int
     action: str = ""
+    energy: float = 0.0
+    impulses: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Name, time and what was done."""

@@ -35,11 +35,13 @@ class Segment:
         start: index of its first row.
         active: whether each constraint group was switched on, by name.
         p: parameter values, in the order of `layout.parameters`.
+        held: whether inputs were sampled and held: a row then has those with which it was reached.
     """
 
     start: int
     active: Mapping[str, bool]
     p: np.ndarray
+    held: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +214,17 @@ class Trajectory:
         from sarrus.io.trajectory_files import save
 
         save(self, path)
+
+    @staticmethod
+    def check_target(path: str | PathLike[str]) -> None:
+        """Refuse a file that `save` could not write: better before a long computation than after it.
+
+        Args:
+            path: as for `save`.
+        """
+        from sarrus.io.trajectory_files import check_target
+
+        check_target(path)
 
     @staticmethod
     def load(path: str | PathLike[str], system: System) -> Trajectory:

@@ -14,7 +14,7 @@ import casadi as ca
 
 from sarrus.errors import ModelError
 from sarrus.model.layout import Row
-from sarrus.model.parts import Coupling, Custom, Rolling
+from sarrus.model.parts import Coupling, Custom, Feature, Rolling, Touch
 from sarrus.symbolic.algebra import SX, column, cross
 from sarrus.symbolic.closures import Block, closure_block, cut_closure
 from sarrus.symbolic.kinematics import Kinematics
@@ -30,6 +30,8 @@ def constraint_blocks(k: Kinematics) -> list[Block]:
         by_name[coupling.name] = _coupling(k, coupling)
     for rolling in model.rollings:
         by_name[rolling.name] = _rolling(k, rolling)
+    for touch in model.touches:
+        by_name[touch.name] = _touch(k, touch)
     for custom in model.customs:
         by_name[custom.name] = _custom(k, custom)
     blocks = [by_name[name] for name in model.groups]
@@ -63,18 +65,32 @@ def _coupling(k: Kinematics, c: Coupling) -> Block:
 
 def _rolling(k: Kinematics, r: Rolling) -> Block:
     """The lowest point of the disc touches the plane and its material does not slip there."""
-    t1, t2, n = (k.link(r.plane.body).R @ SX(r.plane.frame[:, i]) for i in range(3))
+    n = k.link(r.plane.body).R @ SX(r.plane.frame[:, 2])
     d = k.direction(r.hub.body, r.hub.frame[:, 2])
     tilt = ca.dot(n, d)
     reach = -k.number(r.radius) * (n - tilt * d) / ca.sqrt(1 - tilt**2)
     contact = k.position(r.hub) + reach
-    phi = ca.dot(n, contact - k.position(r.plane))
-    under = k.link(r.plane.body)
-    carried = under.R @ under.v + cross(k.omega(r.plane.body), contact - under.p)
-    slip = k.velocity(r.hub) + cross(k.omega(r.hub.body), reach) - carried
+    velocity = k.velocity(r.hub) + cross(k.omega(r.hub.body), reach)
+    return _on_plane(k, r.name, r.plane, contact, velocity, held=True)
+
+
+def _touch(k: Kinematics, c: Touch) -> Block:
+    """A point on a plane, held there or not."""
+    return _on_plane(k, c.name, c.plane, k.position(c.point), k.velocity(c.point), c.sticking)
+
+
+def _on_plane(k: Kinematics, name: str, plane: Feature, contact: Any, velocity: Any, held: bool) -> Block:
+    """Height of a place over a plane and, if it is held, the slip of material that moves there with this velocity."""
+    under = k.link(plane.body)
+    t1, t2, n = (under.R @ SX(plane.frame[:, i]) for i in range(3))
+    phi = ca.dot(n, contact - k.position(plane))
     A0, a0, g0 = holonomic(k, phi)
+    rows = [Row(name, "height", "m", True)]
+    if not held:
+        return Block(rows, phi, A0, a0, g0)
+    slip = velocity - under.R @ under.v - cross(k.omega(plane.body), contact - under.p)
     A1, a1, g1 = pfaffian(k, ca.vertcat(ca.dot(t1, slip), ca.dot(t2, slip)))
-    rows = [Row(r.name, "height", "m", True), Row(r.name, "slip-1", "m", False), Row(r.name, "slip-2", "m", False)]
+    rows += [Row(name, "slip-1", "m", False), Row(name, "slip-2", "m", False)]
     stack = [ca.vertcat(*pair) for pair in ((phi, SX.zeros(2, 1)), (A0, A1), (a0, a1), (g0, g1))]
     return Block(rows, stack[0], stack[1], stack[2], stack[3])
 

@@ -69,5 +69,8 @@ def _describe_lagrangian(L: Lagrangian) -> str:
     outputs += [column(x) for _, x in inputs] + ([] if L.forces is None else [column(L.forces)])
     names = [L.name, *map(str, symbols), str([str(s) for s, _ in inputs])]
     names += [str(list(x)) for x in (L.holonomic, L.pfaffian)]
-    names += [str(sorted((str(k), v) for k, v in x)) for x in (pairs, L.scales.items(), L.initial.items())]
+    names += [
+        str(sorted((str(k), v) for k, v in x))
+        for x in (pairs, L.scales.items(), L.initial.items(), L.one_sided.items())
+    ]
     return "\n".join([*names, str(len(outputs)), _exact(symbols, outputs)])

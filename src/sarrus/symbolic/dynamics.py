@@ -99,6 +99,10 @@ class TreeDynamics:
             q = sum(c * k.coordinate(name) for c, name in combination)
             v = sum(c * k.rate(name) for c, name in combination)
             self._elastic(q, v, s.stiffness, s.rest, s.damping)
+            if not k.number(s.friction).is_zero():
+                force = k.number(s.friction) * ca.tanh(v / k.number(s.speed))
+                self._tau -= ca.jacobian(v, k.v).T * force
+                self.dissipated += force * v
 
     def _joint_damper(self, joint: Any) -> None:
         """A joint with several coordinates resists each of its velocities alike."""

@@ -65,6 +65,7 @@ def derive_lagrangian(lagrangian: Lagrangian) -> Terms:
         initial=start,
         scales=scales,
         angles=(False,) * n,
+        one_sided={name: (1.0, float(e), "newton") for name, e in L.one_sided.items()},
     )
     return Terms(
         layout=layout, t=t, q=q, v=v, p=p, M=M, h=ca.densify(h), B=B, N=k.N, kinetic=T, potential=V,
@@ -84,6 +85,11 @@ def _check(L: Lagrangian, q: Any, v: Any, names: tuple[str, ...]) -> None:
     problems += [
         f"{name!r} in initial or scales is not a coordinate; coordinates: {', '.join(names)}" for name in unknown
     ]
+    for name, value in L.one_sided.items():
+        if name not in L.holonomic:
+            problems.append(f"one-sided constraint {name!r}: no holonomic constraint has this name")
+        elif not 0 <= value <= 1:
+            problems.append(f"one-sided constraint {name!r}: restitution is {value}; expected a number from 0 to 1")
     shared = set(L.holonomic) & set(L.pfaffian)
     problems += [f"constraint {name!r}: the name is used by a holonomic and a Pfaffian constraint" for name in shared]
     if problems:

@@ -119,7 +119,7 @@ def _layout(model: Model, tree: Tree, rows: tuple[Row, ...]) -> Layout:
         tuple(turns), dict(model.parameters), bodies, (*bodies, *model.frames), limits,
         {a.name: a.limits for a in model.actuators if a.limits is not None},
         tuple(map(float, initial)), tuple(1.0 if turn else length for turn in angles),
-        tuple(angles), length,
+        tuple(angles), length, {x.name: (x.sign, x.restitution, x.law) for x in model.one_sided},
     )  # fmt: skip
 
 
@@ -142,6 +142,7 @@ def _length(model: Model) -> float:
     places: list[Any] = [b.com for b in model.bodies]
     places += [x for j in model.joints for x in (j.at, j.child_at)]
     features: list[Feature] = [f for c in (*model.closures, *model.springs) for f in (c.a, c.b)]
+    features += [f for c in model.touches for f in (c.plane, c.point)]
     places += [f.at for f in features]
     sizes = [float(np.linalg.norm(np.asarray(numeric(x), dtype=float))) for x in places]
     sizes += [float(numeric(c.length)) for c in model.closures if c.kind == "distance"]

@@ -9,6 +9,18 @@
 #ifndef SARRUS_BRIDGE_H
 #define SARRUS_BRIDGE_H
 
+#define SR_STRICT_BRIDGE 30
+#define SR_NODE_ERROR 4e-15 /* loop error to which nodes are brought, about that of rounding */
+#define SR_ROUNDED 300 /* a bridge held up by rounding may miss its tolerance by so much (10 tolerances, by the above) */
+#define SR_ROUNDING 1e-4 /* ... or by so much of the typical sizes: rounding grows with the inverse square of the support */
+
+/* Below this support a position counts as nearly singular: a part of the most that the rows ever carried; more of it for
+   a machine that never leaves the neighbourhood of a singular position. */
+SR_FN real sr_near(const sr_motion *m) {
+  const real half = 0.5 * m->s_ref, part = 0.1 * m->s_ref, small = half < 1e-3 ? half : 1e-3;
+  return part > small ? part : small;
+}
+
 /* Legendre polynomials P_0 ... P_{count-1} at x, and their integrals from -1 */
 SR_FN void sr_legendre(real x, int count, real *p, real *integral) {
   real all[SR_TERMS_D + 2];
@@ -69,7 +81,7 @@ SR_FN void sr_bridge_acceleration(const sr_dense *d, real x, real *a) {
 }
 
 /* smallest singular value of the chosen rows at x, as exactly as it can be had */
-SR_FN real sr_bridge_support(sr_motion *m, const sr_dense *d, real x, sr_setup *setup) {
+SR_FN real sr_bridge_support(const sr_motion *m, const sr_dense *d, real x, sr_setup *setup) {
   real y[SR_DIM(SR_NY2)], q[SR_DIM(SR_NQ)], phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)];
   sr_report report;
   const real t = d->t + (x + 1) / 2 * d->h;
@@ -94,16 +106,17 @@ SR_FN int sr_bridge_sweep(sr_motion *m, sr_dense *d, const real *x, sr_setup *se
     for (int i = 0; i < SR_NV; i++) v[i] = y[SR_NV + i];
     if (weight[k] > 0) { /* down to rounding: what is left is divided by the support twice */
       const real drift = m->drift;
-      m->drift = 4e-15;
+      m->drift = SR_NODE_ERROR;
       sr_project(m, t, setup, q, v);
       m->drift = drift;
     }
     support[k] = sr_acceleration(m, t, q, v, setup, a[k], lam);
     if (support[k] < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
     if (support[k] > best) best = support[k];
-    if (weight[k] > 0)
+    if (weight[k] > 0) /* rounding alone moves a node by so much as its rows carry little */
       for (int i = 0; i < SR_PLAIN; i++) {
-        const real size = fabs(q[sr_plain_q[i]] - before[sr_plain_q[i]]) * w[sr_plain_v[i]];
+        const real rounded = SR_NODE_ERROR * m->scale[sr_plain_v[i]] / support[k];
+        const real size = (fabs(q[sr_plain_q[i]] - before[sr_plain_q[i]]) - rounded) * w[sr_plain_v[i]];
         if (size > *moved) *moved = size;
       }
   }
@@ -168,7 +181,7 @@ SR_FN int sr_bridge_solve(sr_motion *m, sr_dense *d, const real *x, sr_setup *se
   sr_fit(x, ones, SR_TERMS_D, fit_d);
   sr_bridge_at(d, 1, last);
   for (int sweep = 0; sweep < 40; sweep++) {
-    sr_weights(m, m->v, last + SR_NV, w);
+    sr_weights(m, d->h, m->v, last + SR_NV, w);
     const int failed = sr_bridge_sweep(m, d, x, setup, support, weight, fit_d, w, &moved);
     if (failed == SR_CALL_FAILED) return failed;
     if (failed) return -1;
@@ -188,7 +201,7 @@ SR_FN int sr_bridge_solve(sr_motion *m, sr_dense *d, const real *x, sr_setup *se
     tail[SR_NV + i] = d->h / 2 * c / (2 * SR_TERMS_A - 3);
     tail[i] = d->h / 2 * (fabs(d->cd[SR_TERMS_D - 1][i]) + fabs(d->cd[SR_TERMS_D - 2][i])) / (2 * SR_TERMS_D - 3);
   }
-  *error = sr_norm(tail, w);
+  *error = SR_STRICT_BRIDGE * sr_norm(tail, w);
   if (change > 0.3) *error += change;
   if (moved > 30) *error += moved; /* the polynomial left the branch that the nodes are on */
   return 0;
@@ -221,27 +234,45 @@ SR_FN int sr_bridge(sr_motion *m, real h, sr_dense *d, real *q, real *v, real *w
   exact.options.mode = 1;
   exact.active = m->active; /* a weak choice of rows is no singular position of the machine */
   for (int k = 0; k < SR_NODES; k++) x[k] = -cos(3.14159265358979323846 * (2 * k + 1) / (2 * SR_NODES));
-  const real least = h * 1e-6;
-  int longer = 0;
+  const real floor = 1e-14 * (fabs(m->t) + m->s_floor), least = h * 1e-6 > floor ? h * 1e-6 : floor;
+  /* positions where rows carry so much are known to no more than rounding over their support */
+  const real limit = 1 + SR_STRICT_BRIDGE * SR_NODE_ERROR / ((m->s > 1e-9 ? m->s : 1e-9) * m->rtol);
+  const real rounded = SR_ROUNDING > SR_ROUNDED * m->rtol ? SR_ROUNDING / m->rtol : SR_ROUNDED;
+  real last_h = 0, last_error = 0, before = 0;
+  int tries = 0, rounding = 0;
   for (int attempt = 0; attempt < 40 && h > least; attempt++) {
     if (m->t + h > m->t_end) h = m->t_end - m->t;
     sr_bridge_start(m, d, h);
     const int failed = sr_bridge_solve(m, d, x, &setup, support, &error);
     if (failed == SR_CALL_FAILED) return failed;
-    if (failed || !(error <= 1)) {
+    if (failed || !(error <= limit || rounding)) {
+      if (before > 0) { /* too long to reach beyond the singular position: end well before it */
+        h = before, before = 0, tries = 6;
+        continue;
+      }
+      if (!failed && last_h > 0 && error > 0.3 * last_error && last_error < rounded) {
+        h = last_h, rounding = 1; /* shorter is no better: what is left is rounding, and that is least in a long one */
+        continue;
+      }
+      last_h = failed ? 0 : h, last_error = error;
       const real shrink = failed || !(error < 1e10) ? 0.35 : 0.9 * pow(error, -1.0 / SR_TERMS_A);
       h *= shrink < 0.25 ? 0.25 : (shrink > 0.8 ? 0.8 : shrink);
       continue;
     }
     *around = 0;
-    for (int k = 0; k < SR_NODES; k++)
+    for (int k = 0; k < SR_NODES; k++) {
+      if (m->dependent) support[k] = sr_bridge_support(m, d, x[k], &exact);
       if (support[k] > *around) *around = support[k];
+    }
     *where = sr_bridge_closest(m, d, x, support, &exact, sigma);
-    /* a singular position at the very end belongs to a longer bridge, or to the next one */
-    const int at_end = *where > 0.8 && *sigma < 0.05 * *around && m->t + h < m->t_end;
-    if (at_end && longer < 6) {
-      h *= longer < 3 ? 1.4 : 0.4;
-      longer++;
+    /* what starts from a weak end cannot find back to its branch: the singular position belongs into the middle */
+    const real first = sr_bridge_support(m, d, -1, &exact), last = sr_bridge_support(m, d, 1, &exact);
+    const real enough = 0.5 * (first < sr_near(m) ? first : sr_near(m));
+    if (last < enough && m->t + h < m->t_end && tries < 6) {
+      const real at = (*where + 1) / 2;
+      before = 0.5 * at * h;
+      h *= at > 0.7 ? 2 * at : 1.4;
+      tries++, last_h = 0, rounding = 0;
       continue;
     }
     sr_bridge_at(d, 1, y);

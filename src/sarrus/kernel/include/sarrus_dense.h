@@ -65,9 +65,14 @@ SR_FN void sr_inside(sr_motion *m, real s, real *q, real *v, real *a) {
     for (int i = 0; i < SR_NV; i++) speed[i] = v[i];
     const real support = sr_acceleration(m, t, q, v, &m->setup, a, lam);
     sr_bridge_acceleration(&m->dense, 2 * s - 1, a);
-    if (support > 0.02 * m->s_ref) {
+    real moved = 0;
+    if (support > 1e-6 * m->s_ref) {
       sr_project(m, t, &m->setup, q, v);
-      return;
+      for (int i = 0; i < SR_PLAIN; i++) {
+        const real size = fabs(q[sr_plain_q[i]] - before[sr_plain_q[i]]) / m->scale[sr_plain_v[i]];
+        if (size > moved) moved = size;
+      }
+      if (moved < 0.01 * support) return; /* the other branch is about as far away as the support says */
     }
     for (int i = 0; i < SR_NQ; i++) q[i] = before[i];
     for (int i = 0; i < SR_NV; i++) v[i] = speed[i];
@@ -93,7 +98,7 @@ SR_FN int sr_timed_rows(sr_motion *m, real end) {
   return 0;
 }
 
-/* guards at a state; nonzero if one failed */
+/* guards at a state; nonzero if one failed or is not a number */
 SR_FN int sr_guards(sr_motion *m, real t, const real *q, const real *v, real *g) {
   real lam[SR_DIM(SR_M)], a[SR_DIM(SR_NV)];
   for (int i = 0; i < SR_M; i++) lam[i] = 0;
@@ -104,11 +109,14 @@ SR_FN int sr_guards(sr_motion *m, real t, const real *q, const real *v, real *g)
     sr_acceleration(m, t, q, v, &all, a, lam);
   }
   if (m->guard(&t, q, v, lam, m->u, m->setup.p, g)) m->failed = 1;
+  for (long k = 0; k < m->guards && !m->failed; k++)
+    if (g[k] != g[k]) m->failed = 1, m->bad_guard = k + 1;
   return m->failed != 0;
 }
 
 /* does a guard that was g0 and is g1 pass zero the way it is asked to? */
 SR_FN int sr_passes(const sr_motion *m, int k, real g0, real g1) {
+  if (m->wanted[k] == SR_UNWATCHED) return 0;
   return (g0 < 0 && g1 >= 0 && m->wanted[k] >= 0) || (g0 > 0 && g1 <= 0 && m->wanted[k] <= 0);
 }
 

@@ -28,6 +28,41 @@ SR_EXPORT void sarrus_accelerate(const sr_call *c) {
   }
 }
 
+/* How far the first state of a call is from its constraints; for each row Phi, A v - a, |A| |v| + |a| and |A| scale, rows
+   that are off or identically zero as zeros. out: 4 times SR_M numbers. */
+SR_EXPORT void sarrus_residuals(const sr_call *c, const real *scale, real *out) {
+  real kept[SR_DIM(SR_K)], mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], phi[SR_DIM(SR_K)], a[SR_DIM(SR_K)];
+  for (int i = 0; i < SR_K; i++) kept[i] = c->active[sr_kept[i]];
+  for (int i = 0; i < 4 * SR_M; i++) out[i] = 0;
+  sr_place(c->in[0], c->in[1], c->p, kept, mass, jac, phi, a);
+  real *rate = out + SR_M, *size = rate + SR_M, *most = size + SR_M;
+  for (int i = 0; i < SR_K; i++) {
+    const int row = sr_kept[i];
+    out[row] = phi[i], rate[row] = -a[i], size[row] = fabs(a[i]);
+  }
+  for (int e = 0; e < SR_NA; e++) {
+    const int row = sr_kept[sr_a_row[e]];
+    const real part = jac[e] * c->in[2][sr_a_col[e]];
+    rate[row] += part, size[row] += fabs(part), most[row] += fabs(jac[e]) * scale[sr_a_col[e]];
+  }
+}
+
+/* The scaled rows in the mass metric at the first state of a call, D^-1/2 L^-1 A' diag(1 / reference) with M = L D L': their
+   singular values are those by which rank is decided. out: SR_K rows of SR_NV numbers. */
+SR_EXPORT void sarrus_rows(const sr_call *c, real *out) {
+  real kept[SR_DIM(SR_K)], mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], phi[SR_DIM(SR_K)], a[SR_DIM(SR_K)];
+  real lower[SR_DIM(SR_NL)], dinv[SR_DIM(SR_NV)], y[SR_DIM(SR_NY)], z[SR_DIM(SR_NV)], zero[SR_DIM(SR_NV)];
+  for (int i = 0; i < SR_K; i++) kept[i] = c->active[sr_kept[i]];
+  for (int k = 0; k < SR_NV; k++) zero[k] = 0;
+  for (int i = 0; i < SR_K * SR_NV; i++) out[i] = 0;
+  sr_place(c->in[0], c->in[1], c->p, kept, mass, jac, phi, a);
+  sr_factor(mass, jac, zero, lower, dinv, y, z);
+  for (int e = 0; e < SR_NY; e++) {
+    const int k = sr_y_row[e], i = sr_y_col[e];
+    out[i * SR_NV + k] = sqrt(dinv[k]) * y[e] * c->rowdata[2 * SR_K + i];
+  }
+}
+
 /* what the integrators call, one state at a time (sarrus_motion.h takes their addresses) */
 SR_EXPORT void sarrus_state(const real *t, const real *q, const real *v, const real *u, const real *f,
                             const sr_setup *s, real *vdot, real *lam, sr_report *report) {

@@ -1,6 +1,6 @@
 /* What stands between a control law and the machine: sampling, noise on what is measured, delay, limits.
 
-   The law is asked for at the ticks (start + k period) with what is measured then; its answer takes effect after the
+   The law is asked for at the ticks (first_sample + k period) with what is measured then; its answer takes effect after the
    delay, held until the next one does, and cut to what the drives can do. Without a period the law is asked for at every
    evaluation, and only the limits of effort apply. */
 #ifndef SARRUS_LOOP_H
@@ -13,8 +13,7 @@ typedef struct {
   real *memory;
   const real *low, *high, *rate;   /* of each input; rate: largest change in a second */
   const real *noise;               /* standard deviations of each velocity coordinate's position, then of its rate; or null */
-  real delay, start;
-  long ticks;
+  real delay;
   unsigned long long random;       /* state of the generator */
   real *queue;                     /* commands on their way: when they take effect, and the inputs */
   long room, head, count;

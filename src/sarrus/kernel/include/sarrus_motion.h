@@ -21,6 +21,7 @@ enum {
 enum { SR_DOP853, SR_DOPRI5, SR_RADAU, SR_RK4, SR_EULER, SR_VARIATIONAL };
 enum { SR_CONTINUE, SR_STOP, SR_RELEASE };
 enum { SR_PROJECT, SR_BAUMGARTE, SR_FREE };
+enum { SR_UNWATCHED = 2, SR_ARMED = 2 }; /* a guard that does not matter now; one that is zero and must not fall */
 enum { SR_HERMITE, SR_EIGHT, SR_BRIDGED };
 
 enum { SR_NODES = 14, SR_TERMS_A = 10, SR_TERMS_D = 11 };
@@ -85,8 +86,12 @@ typedef struct {
   const real *atol;       /* absolute tolerance of each of them */
   real rtol, drift, baumgarte1, baumgarte2, window, pivot;
   long method, crossing, correction, guards, guards_need_force;
-  /* inputs held between samples; sample = 0: asked for at every evaluation; law null: u does not change */
-  real sample, next_sample;
+  /* inputs held between samples, taken at first_sample + k sample; sample = 0: asked for at every evaluation; law null:
+     u does not change */
+  real sample, first_sample, next_sample;
+  long samples;
+  const real *stops; /* times at which inputs jump or bend: steps end there */
+  long stop_count, next_stop;
   real *u;
   /* the run */
   real t, h, t_end, max_step, fixed;
@@ -100,18 +105,19 @@ typedef struct {
   real *rows;
   long row_count, row_room, every, next_time, time_count, pending;
   const real *times;
-  /* events: guard values now, direction found, and when */
-  real *g, *fresh, *scratch, *scratch_at;
+  /* events: guard values now (0: not known), those looked at, what counts as zero after firing; direction found */
+  real *g, *fresh, *scratch, *noise;
   long *wanted, *fired, *keep;
   /* passages through singular positions */
   sr_crossing *crossings;
-  long crossing_count, crossing_room;
+  long crossing_count, crossing_room, noted; /* noted: one was, at noted_at */
+  real noted_at;
   long released;
   sr_options regular; /* those outside the window */
   sr_dense dense;
   void *memory; /* of the implicit method */
-  long failed;
-  sr_loop *loop; /* between the law and the machine; null: nothing */
+  long failed, bad_guard; /* bad_guard: 1 + the index of the guard that was not a number */
+  sr_loop *loop;          /* between the law and the machine; null: nothing */
 } sr_motion;
 
 SR_EXPORT long sarrus_motion_size(void) { return (long)sizeof(sr_motion); }
@@ -134,9 +140,11 @@ SR_FN void sr_rate(const real *delta, const real *v, real *out) {
 /* what the law is given besides the state */
 SR_FN const real *sr_numbers(const sr_motion *m) { return m->loop && m->loop->numbers ? m->loop->numbers : m->setup.p; }
 
-/* inputs at a state, into m->u unless they are held */
+/* inputs at a state, into m->u unless they are held; a step that ends at a stop sees what they were just before it */
 SR_FN void sr_input(sr_motion *m, real t, const real *q, const real *v) {
-  if (!m->law || m->sample != 0) return;
+  if (!m->law || m->sample > 0) return;
+  if (m->next_stop < m->stop_count && t >= m->stops[m->next_stop])
+    t = m->stops[m->next_stop] - 4e-16 * fabs(m->stops[m->next_stop]) - 1e-300;
   if (m->law(&t, q, v, sr_numbers(m), m->u)) m->failed = 1;
   if (m->loop) sr_limit(m->loop, 0, m->u, m->u);
 }
@@ -178,7 +186,8 @@ SR_FN real sr_worst(const sr_motion *m, const real *phi) {
   return worst;
 }
 
-/* Bring (q, v) back to the constraints by the smallest moves in the mass metric (sheet 2.7). Returns the loop error left. */
+/* Bring (q, v) back to the constraints by the smallest moves in the mass metric (sheet 2.7). Returns the loop error left.
+   Rows that carry little turn a small loop error into a large error of position, so the weaker, the nearer to zero. */
 SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real *v) {
   if (SR_K == 0 || m->correction != SR_PROJECT) return 0;
   real phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)], dv[SR_DIM(SR_NV)], next[SR_DIM(SR_NQ)];
@@ -186,13 +195,14 @@ SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real
   m->projections++;
   m->correct(&t, q, v, setup, phi, rate, dq, 0, &report);
   real size = sr_worst(m, phi);
-  for (int pass = 0; pass < 12 && size > m->drift / 16; pass++) {
+  const real target = m->drift / 16 * (report.accepted < 1 ? report.accepted : 1);
+  for (int pass = 0; pass < 12 && size > target; pass++) {
     sr_retract(q, dq, next);
     m->correct(&t, next, v, setup, phi, rate, 0, 0, &report);
     const real now = sr_worst(m, phi);
     if (!(now < size)) break;
     for (int i = 0; i < SR_NQ; i++) q[i] = next[i];
-    const int done = now <= m->drift / 16 || now > size / 4;
+    const int done = now <= target || now > size / 4;
     size = now;
     if (done && now <= m->drift) break;
     m->correct(&t, q, v, setup, phi, rate, dq, 0, &report);
@@ -202,11 +212,25 @@ SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real
   return size;
 }
 
-/* error weights at a state: positions by atol (plus rtol of a shift), velocities by the machine's own pace */
-SR_FN void sr_weights(const sr_motion *m, const real *v0, const real *v1, real *w) {
+/* the last digits of the coordinates, in their scales: those that have wound up many turns have few left */
+SR_FN real sr_digits(const sr_motion *m, const real *q) {
+  real most = 0;
+  for (int i = 0; i < SR_PLAIN; i++) {
+    const real size = fabs(q[sr_plain_q[i]]) / m->scale[sr_plain_v[i]];
+    if (size > most) most = size;
+  }
+  return 1e-15 * most;
+}
+
+/* loop error that counts as closed */
+SR_FN real sr_closed(const sr_motion *m, const real *q) { return m->drift + sr_digits(m, q); }
+
+/* error weights of a step of length h: positions by atol and the rounding of their shift, velocities by the machine's own
+   pace */
+SR_FN void sr_weights(const sr_motion *m, real h, const real *v0, const real *v1, real *w) {
   for (int k = 0; k < SR_NV; k++) {
     const real size = fabs(v0[k]) > fabs(v1[k]) ? fabs(v0[k]) : fabs(v1[k]);
-    w[k] = 1 / m->atol[k];
+    w[k] = 1 / (m->atol[k] + 2e-15 * h * size);
     w[SR_NV + k] = 1 / (m->atol[k] * m->rate_scale + m->rtol * size);
   }
 }
@@ -227,15 +251,20 @@ SR_FN void sr_pace(sr_motion *m, const real *v) {
 
 /* Rows that depend on others are left out of the motion: which ones is decided here and kept while the rest carries, so
    that the right-hand side stays smooth off the manifold, where dependent rows contradict each other (sheet 2.5). */
-SR_FN void sr_choose(sr_motion *m) {
+SR_FN int sr_choose(sr_motion *m) {
+  real fresh[SR_DIM(SR_K)];
   sr_report report;
   sr_setup all = m->setup;
+  int changed = 0;
   all.active = m->active;
   all.options.max_rank = m->rank;
-  if (m->dependent)
-    m->select(&m->t, m->q, &all, m->chosen, &report);
-  else
-    for (int i = 0; i < SR_K; i++) m->chosen[i] = m->active[i];
+  if (m->dependent) m->select(&m->t, m->q, &all, fresh, &report);
+  for (int i = 0; i < SR_K; i++) {
+    const real flag = m->dependent ? fresh[i] : m->active[i];
+    changed |= flag != m->chosen[i];
+    m->chosen[i] = flag;
+  }
+  return changed;
 }
 
 #endif

@@ -196,8 +196,9 @@ SR_FN void sr_radau_guess(const sr_radau *w, real h, real z[3][SR_DIM(SR_NY2)]) 
 /* Newton on the stages; 0 converged, SR_GO_ON + 1000 if not, else a failure */
 SR_FN int sr_radau_newton(sr_motion *m, sr_radau *w, sr_trial *x, real h, real z[3][SR_DIM(SR_NY2)]) {
   real s[3][SR_DIM(SR_NY2)], y[SR_DIM(SR_NY2)], f[3][SR_DIM(SR_NY2)], weight[SR_DIM(SR_NY2)], before = 0;
-  sr_weights(m, m->v, m->v, weight);
-  const real target = m->rtol < 1e-9 ? 1e-3 : 1e-2;
+  sr_weights(m, h, m->v, m->v, weight);
+  /* in tolerances: small enough for the order of the collocation to show, but not below rounding */
+  const real target = m->rtol < 1e-10 ? 1e-15 / m->rtol : 1e-5;
   for (int i = 0; i < 3; i++)
     for (int j = 0; j < SR_NY2; j++) s[i][j] = sr_radau_ti[i][0] * z[0][j] + sr_radau_ti[i][1] * z[1][j] + sr_radau_ti[i][2] * z[2][j];
   for (int pass = 0; pass < 12; pass++) {
@@ -205,7 +206,7 @@ SR_FN int sr_radau_newton(sr_motion *m, sr_radau *w, sr_trial *x, real h, real z
       for (int j = 0; j < SR_NY2; j++) y[j] = x->y0[j] + z[i][j];
       const real support = sr_slope(m, m->t + sr_radau_c[i] * h, y, f[i]);
       if (support < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
-      if (support < x->weakest) x->weakest = support;
+      sr_weigh(x, support, m->t + sr_radau_c[i] * h, y);
     }
     real d[3][SR_DIM(SR_NY2)], size = 0;
     const real real_s = SR_RADAU_REAL / h, p = SR_RADAU_RE / h, q = SR_RADAU_IM / h;
@@ -230,7 +231,7 @@ SR_FN int sr_radau_newton(sr_motion *m, sr_radau *w, sr_trial *x, real h, real z
     const real rate = pass > 0 && before > 0 ? size / before : 0;
     if (pass > 0) w->contraction = rate;
     if (size <= 1e-14 || (pass > 0 && rate < 1 && size * rate / (1 - rate) <= target)) return 0;
-    if (pass > 1 && rate >= 0.99) return size <= target ? 0 : SR_GO_ON + 1000;
+    if (pass > 1 && rate >= 0.99) return size <= 1e-2 ? 0 : SR_GO_ON + 1000;
     before = size;
   }
   return SR_GO_ON + 1000;
@@ -266,7 +267,7 @@ SR_FN int sr_step_radau(sr_motion *m, real h, sr_trial *x) {
     f[j] = (SR_RADAU_E1 * z[0][j] + SR_RADAU_E2 * z[1][j] + SR_RADAU_E3 * z[2][j]) / h;
     e[j] = x->k[0][j] + f[j];
   }
-  sr_weights(m, m->v, x->y1 + SR_NV, weight);
+  sr_weights(m, h, m->v, x->y1 + SR_NV, weight);
   sr_radau_real(w, SR_RADAU_REAL / h, e);
   x->error = sr_norm(e, weight);
   if (x->error >= 1 && (!m->has_old || m->rejected_last)) { /* stiff parts of the estimate are filtered once more */

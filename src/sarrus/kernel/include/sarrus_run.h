@@ -2,8 +2,8 @@
 #ifndef SARRUS_RUN_H
 #define SARRUS_RUN_H
 
-/* below this part of the most that the rows ever carried, a position counts as nearly singular */
-#define SR_NEAR 0.03
+/* a machine that crosses its own scales so many times a second has diverged: squares must stay finite */
+#define SR_WILD 1e30
 
 SR_FN int sr_is_fixed(const sr_motion *m) { return m->method >= SR_RK4; }
 
@@ -17,10 +17,10 @@ SR_FN int sr_refresh(sr_motion *m) {
   return 0;
 }
 
-/* a first step after Hairer, Norsett & Wanner II.4, in units of the error weights */
+/* a first step after Hairer, Norsett & Wanner II.4, in units of the error weights and of the machine's pace */
 SR_FN int sr_first_step(sr_motion *m) {
   real w[SR_DIM(SR_NY2)], y[SR_DIM(SR_NY2)], f[SR_DIM(SR_NY2)], size[SR_DIM(SR_NY2)];
-  sr_weights(m, m->v, m->v, w);
+  sr_weights(m, 0, m->v, m->v, w);
   for (int i = 0; i < SR_NV; i++) {
     f[i] = m->v[i], f[SR_NV + i] = m->a[i];
     size[i] = m->scale[i], size[SR_NV + i] = m->scale[i] * m->rate_scale;
@@ -32,8 +32,9 @@ SR_FN int sr_first_step(sr_motion *m) {
   for (int i = 0; i < SR_NV; i++) y[i] = h * f[i], y[SR_NV + i] = m->v[i] + h * f[SR_NV + i];
   if (sr_slope(m, m->t + h, y, size) < 0) return m->failed ? SR_CALL_FAILED : (m->h = h * 1e-3, 0);
   for (int i = 0; i < SR_NY2; i++) size[i] = (size[i] - f[i]) / h;
-  const real d2 = sr_norm(size, w), most = d1 > d2 ? d1 : d2;
-  const real h1 = most > 0 ? pow(0.01 / most, 1 / order) : h;
+  const real unit = 1 / m->rate_scale; /* of time: the machine's own, so that no unit of the user's matters */
+  const real d2 = sr_norm(size, w), most = d1 > unit * d2 ? unit * d1 : unit * unit * d2;
+  const real h1 = most > 0 ? unit * pow(0.01 / most, 1 / order) : h;
   m->h = 100 * h < h1 ? 100 * h : h1;
   if (m->h < h * 1e-3) m->h = h * 1e-3;
   return 0;
@@ -43,7 +44,8 @@ SR_FN int sr_first_step(sr_motion *m) {
 SR_FN int sr_tick(sr_motion *m) {
   sr_loop *l = m->loop;
   const real slack = 1e-9 * m->sample;
-  real mq[SR_DIM(SR_NQ)], mv[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], lam[SR_DIM(SR_M)], due = l->start + l->ticks * m->sample;
+  real mq[SR_DIM(SR_NQ)], mv[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], lam[SR_DIM(SR_M)];
+  real due = m->first_sample + m->samples * m->sample; /* a sum would drift by a rounding error each time */
   int changed = 0;
   while (m->t >= due - slack) {
     if (l->count >= l->room) return SR_CALL_FAILED;
@@ -62,7 +64,7 @@ SR_FN int sr_tick(sr_motion *m) {
       m->failed = 1;
       return SR_CALL_FAILED;
     }
-    due = l->start + ++l->ticks * m->sample;
+    due = m->first_sample + ++m->samples * m->sample;
   }
   m->next_sample = due;
   for (; l->count > 0; l->count--, l->head = (l->head + 1) % l->room) {
@@ -85,13 +87,23 @@ SR_FN int sr_sample(sr_motion *m) {
     m->failed = 1;
     return SR_CALL_FAILED;
   }
-  m->next_sample += m->sample;
+  m->samples++;
+  m->next_sample = m->first_sample + m->samples * m->sample;
   return sr_refresh(m);
+}
+
+/* on from a stop, with the inputs that hold after it */
+SR_FN int sr_pass_stop(sr_motion *m) {
+  if (m->next_stop >= m->stop_count || m->t < m->stops[m->next_stop]) return 0;
+  while (m->next_stop < m->stop_count && m->t >= m->stops[m->next_stop]) m->next_stop++;
+  const int code = sr_refresh(m);
+  if (!code && m->every) sr_row(m, m->t, m->q, m->v, m->a);
+  return code;
 }
 
 SR_FN int sr_start(sr_motion *m) {
   m->setup.active = m->chosen;
-  sr_choose(m);
+  if (m->mark) sr_choose(m); /* after an event that changed nothing, perhaps at a singular position, the rows stay */
   int code = sr_refresh(m);
   if (!code) code = sr_sample(m);
   if (code) return code;
@@ -100,12 +112,17 @@ SR_FN int sr_start(sr_motion *m) {
     const real rate = sqrt(fabs(m->a[i]) / m->scale[i]);
     if (rate > m->rate_scale && m->steps == 0) m->rate_scale = rate;
   }
-  if (!(m->rate_scale > 0)) m->rate_scale = 1 / (m->t_end - m->t);
+  if (m->rate_scale < 1 / (m->t_end - m->t)) m->rate_scale = 1 / (m->t_end - m->t); /* slower than that is rest */
   if (!sr_is_fixed(m) && !(m->h > 0)) code = sr_first_step(m);
   if (code) return code;
   if (m->guards && sr_guards(m, m->t, m->q, m->v, m->fresh)) return SR_CALL_FAILED;
-  for (long k = 0; k < m->guards; k++) /* a guard left on its root keeps the sign with which it got there */
-    if (!m->keep[k] || fabs(m->fresh[k]) > 1e-9) m->g[k] = m->fresh[k];
+  for (long k = 0; k < m->guards; k++) {
+    /* on its own root: it keeps the sign with which it got there, or shows a new one if something was changed there */
+    if (!m->keep[k] || fabs(m->fresh[k]) > m->noise[k])
+      m->g[k] = m->fresh[k];
+    else if (m->mark && m->keep[k] != SR_ARMED)
+      m->g[k] = 0;
+  }
   m->err_old = 1e-4;
   m->started = 1;
   m->dense.t = m->t, m->dense.h = 1;
@@ -123,7 +140,8 @@ SR_FN int sr_arrive(sr_motion *m, real t, const real *delta, const real *v_raw, 
   real lam[SR_DIM(SR_M)];
   sr_retract(m->q, delta, q);
   for (int i = 0; i < SR_NV; i++) v[i] = v_raw[i];
-  if (!(sr_project(m, t, &m->setup, q, v) <= m->drift)) return SR_LOST;
+  const real left = sr_project(m, t, &m->setup, q, v);
+  if (!(left <= sr_closed(m, q)) && !m->released) return SR_LOST; /* constraints that are dropped may be broken */
   *s = sr_acceleration(m, t, q, v, &m->setup, a, lam);
   if (*s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
   return 0;
@@ -142,7 +160,8 @@ SR_FN void sr_accept(sr_motion *m, real h, const real *q, const real *v, const r
 }
 
 SR_FN void sr_note(sr_motion *m, real t, real sigma, real around, real dwell, real miss, const real *q, const real *v) {
-  if (m->crossing_count > 0 && fabs(m->crossings[m->crossing_count - 1].t - t) <= 1e-3 * m->h_old && dwell == 0) return;
+  if (m->noted && fabs(m->noted_at - t) <= 1e-3 * m->h_old && dwell == 0) return;
+  m->noted = 1, m->noted_at = t;
   if (m->crossing_count >= m->crossing_room) return;
   sr_crossing *c = m->crossings + m->crossing_count++;
   c->t = t, c->sigma = sigma, c->around = around, c->dwell = dwell, c->miss = miss;
@@ -160,7 +179,7 @@ SR_FN int sr_bridge_step(sr_motion *m, real h, real limit) {
   if (code) return code;
   const real length = m->dense.h, t0 = m->t;
   const real t_at = t0 + (where + 1) / 2 * length;
-  const int passed = sigma < 1e-3 * around;
+  const int passed = sigma < (around > 1e-5 ? 1e-3 * around : 1e-8); /* the latter is rounding */
   sr_bridge_at(&m->dense, 1, y);
   code = sr_arrive(m, t0 + length, y, y + SR_NV, q, v, a, &s);
   if (code == SR_CALL_FAILED || code == SR_NOT_FINITE) return code;
@@ -214,7 +233,7 @@ SR_FN int sr_release(sr_motion *m) {
     }
     sr_crossing *c = m->crossings + m->crossing_count - 1;
     if (m->crossing_count > 0) c->dwell = m->t - c->t, c->miss = miss, c->t += c->dwell / 2;
-    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= m->drift)) return SR_LOST;
+    if (!(sr_project(m, m->t, &m->setup, m->q, m->v) <= sr_closed(m, m->q))) return SR_LOST;
     return sr_refresh(m);
   }
   return 0;
@@ -231,15 +250,20 @@ SR_FN real sr_length(const sr_motion *m, real left) {
   return h * (sr_is_fixed(m) ? 1 + 1e-9 : 1.01) >= left ? left : h;
 }
 
-/* the time a bridge should take: well past the place where the support, going on as it does, would vanish */
+/* the time a bridge should take: until the rows carry as well as here again, on the way that the machine takes */
 SR_FN real sr_span(const sr_motion *m, real h) {
-  real span = sr_is_fixed(m) ? 4 * h : h;
-  if (m->has_old && m->s < m->s_old) {
-    const real reach = 2.2 * m->s * m->h_old / (m->s_old - m->s);
-    const real most = sr_is_fixed(m) ? 400 * h : 3 * h;
-    if (reach > span) span = reach < most ? reach : most;
+  sr_setup exact = m->setup;
+  exact.active = m->active;
+  exact.options.mode = 1, exact.options.tolerance = 1e-13, exact.options.max_rank = m->rank;
+  sr_dense way;
+  sr_bridge_start(m, &way, h);
+  const real first = sr_bridge_support(m, &way, -1, &exact), shortest = sr_is_fixed(m) ? 4 * h : h;
+  const real most = sr_is_fixed(m) ? 400 * h : (m->method == SR_DOP853 ? 4 * h : 40 * h); /* a bridge is of order 10 */
+  for (real span = shortest; span <= most; span *= 1.3) {
+    sr_bridge_start(m, &way, span);
+    if (sr_bridge_support(m, &way, 1, &exact) >= first) return span;
   }
-  return span;
+  return shortest;
 }
 
 SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
@@ -252,6 +276,23 @@ SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
     case SR_EULER: return sr_step_euler(m, h, x);
     default: return sr_step_variational(m, h, x);
   }
+}
+
+/* Whether a trial that found its rows weak came near a singular position. It did not where only the rows chosen among
+   dependent ones are weak, nor is that known where the trial went astray by as much as the machine moves: a shorter one
+   will tell. */
+SR_FN int sr_is_singular(sr_motion *m, const sr_trial *x, int fine, const real *q_end, real s_end) {
+  if (!fine && x->error * m->rtol > 0.1) return 0;
+  if (!m->dependent) return 1;
+  real q[SR_DIM(SR_NQ)], phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)];
+  sr_setup all = m->setup;
+  sr_report report;
+  const int at_end = fine && s_end < x->weakest;
+  all.active = m->active;
+  all.options.mode = 1, all.options.max_rank = m->rank;
+  sr_retract(m->q, x->there, q);
+  m->correct(&x->where, at_end ? q_end : q, x->there + SR_NV, &all, phi, rate, dq, 0, &report);
+  return report.rank < m->rank || report.accepted < 0.2 * m->s_ref;
 }
 
 /* the motion inside the step just made, for outputs and events */
@@ -295,28 +336,40 @@ SR_FN int sr_reject(sr_motion *m, real h, real factor, int why) {
   return 0;
 }
 
+/* Does the support of the rows sink towards a singular position within a step that starts with m->s and ends with s? Seen
+   by a fall, by a stage weaker than both ends, or by the trend of the last step, which would end below zero. */
+SR_FN int sr_dips(const sr_motion *m, real h, real weakest, real s) {
+  const real least = s < m->s ? s : m->s, most = s > m->s ? s : m->s;
+  const real low = weakest < least ? weakest : least;
+  if (m->has_old && m->s < 0.2 * m->s_ref && m->s * m->h_old < (m->s_old - m->s) * h) return 1;
+  return low < 0.2 * m->s_ref && (low < 0.35 * most || low < 0.75 * least);
+}
+
 /* one accepted step, without its outputs and events; *watched: the motion inside is in m->dense */
 SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   sr_trial x;
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], s = 0;
   const int guarded = SR_K > 0 && m->crossing != SR_RELEASE && m->rank > 0;
+  const int windowed = SR_K > 0 && m->crossing == SR_RELEASE && !m->released && m->s > 1.5 * m->window * m->s_ref &&
+                       m->s > 2 * m->regular.tolerance;
+  real longest = 1e300;
   for (;;) {
-    const real left = limit - m->t, h = sr_length(m, left);
-    int bridge = guarded && m->s < SR_NEAR * m->s_ref, why = 0;
-    if (bridge && m->dependent && m->has_old) { /* perhaps only the choice of rows is weak */
-      sr_choose(m);
-      why = sr_refresh(m);
-      if (why) return why;
-      bridge = m->s < SR_NEAR * m->s_ref;
-    }
+    const real left = limit - m->t, asked = sr_length(m, left), h = asked < longest ? asked : longest;
+    int bridge = 0, why = 0;
+    if (m->dependent && m->has_old && m->s < 0.5 * m->s_ref && sr_choose(m)) why = sr_refresh(m);
+    if (why) return why;
+    bridge = guarded && m->s < sr_near(m);
     if (!bridge) {
       why = sr_attempt(m, h, &x);
       if (why == SR_CALL_FAILED) return why;
       if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, x.y1 + SR_NV, q, v, a, &s);
       if (why == SR_CALL_FAILED) return why;
       const int fine = !why && x.error <= 1;
-      const real weakest = fine && s < x.weakest ? s : x.weakest, most = fine && s > m->s ? s : m->s;
-      bridge = guarded && weakest < 0.35 * most && weakest < 0.2 * m->s_ref;
+      if (windowed && fine && sr_dips(m, h, x.weakest, s)) { /* not past the window in one step */
+        longest = h / 2;
+        continue;
+      }
+      bridge = guarded && sr_dips(m, h, x.weakest, fine ? s : m->s) && sr_is_singular(m, &x, fine, q, s);
       if (!bridge && !fine) {
         m->err_last = why ? 1e300 : x.error;
         const real factor = why || !(x.error < 1e30) ? 0.25 : sr_factor_of(m, x.error);
@@ -350,14 +403,45 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   }
 }
 
+/* passages after the present, to which an event has moved back, are still to come */
+SR_FN void sr_forget(sr_motion *m) {
+  const real now = m->t + 1e-6 * m->dense.h;
+  while (m->crossing_count > 0 && m->crossings[m->crossing_count - 1].t > now) m->crossing_count--;
+  if (m->noted_at > now) m->noted = 0;
+}
+
+/* which guards fire at s = first (now in the state), all that pass zero within rounding of it */
+SR_FN int sr_fire(sr_motion *m, real first, long which) {
+  real *at_root = m->fresh, *later = m->scratch, y[SR_DIM(SR_NY2)], q[SR_DIM(SR_NQ)];
+  const real s = first + 1e-12 < 1 ? first + 1e-12 : 1;
+  sr_dense_at(&m->dense, s, y);
+  sr_retract(m->dense.q, y, q);
+  sr_project(m, m->dense.t + s * m->dense.h, &m->setup, q, y + SR_NV);
+  if (sr_guards(m, m->dense.t + s * m->dense.h, q, y + SR_NV, later)) return SR_CALL_FAILED;
+  if (sr_guards(m, m->t, m->q, m->v, at_root)) return SR_CALL_FAILED;
+  for (long k = 0; k < m->guards; k++) {
+    const int now = k == which || sr_passes(m, (int)k, m->g[k], later[k]) || sr_passes(m, (int)k, m->g[k], at_root[k]);
+    m->fired[k] = now ? (m->g[k] < 0 ? 1 : -1) : 0;
+    m->keep[k] = now;
+    if (!now) continue;
+    const real noise = 1e-9 * fabs(m->g[k]), left = 2 * fabs(at_root[k]);
+    m->noise[k] = noise > left ? noise : left;
+    m->g[k] = -m->g[k];
+  }
+  return SR_FIRED;
+}
+
 /* the earliest event inside the step; when there is one the state is put there */
 SR_FN int sr_events(sr_motion *m) {
   if (!m->guards) return 0;
   enum { points = 4 };
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], y[SR_DIM(SR_NY2)], first = 2, low = 0;
   const real span = (m->t - m->dense.t) / m->dense.h; /* less than 1 after a stop at a singular position */
-  for (int point = 1; point <= points; point++) {
-    const real high = span * point / points;
+  int unknown = 0;
+  long which = -1;
+  for (long k = 0; k < m->guards; k++) unknown |= m->g[k] == 0; /* starts on its root: look where it goes first */
+  for (int point = unknown ? 0 : 1; point <= points; point++) {
+    const real high = point > 0 ? span * point / points : 1e-4 * span;
     if (point < points) {
       sr_dense_at(&m->dense, high, y);
       sr_retract(m->dense.q, y, q);
@@ -366,30 +450,32 @@ SR_FN int sr_events(sr_motion *m) {
     if (sr_guards(m, m->dense.t + high * m->dense.h, point < points ? q : m->q, point < points ? v : m->v, m->fresh))
       return SR_CALL_FAILED;
     for (long k = 0; k < m->guards; k++) {
-      m->fired[k] = 0;
       if (!sr_passes(m, (int)k, m->g[k], m->fresh[k])) continue;
       const real at = sr_root(m, (int)k, low, high, m->g[k], m->fresh[k], m->scratch);
       if (m->failed) return SR_CALL_FAILED;
-      if (at < first) first = at;
-      m->fired[k] = 1, m->scratch_at[k] = at;
+      if (at < first) first = at, which = k;
     }
     if (first <= 1) break;
     for (long k = 0; k < m->guards; k++)
-      if (m->fresh[k] != 0) m->g[k] = m->fresh[k];
+      if (m->fresh[k] != 0 && (m->g[k] != 0 || fabs(m->fresh[k]) > m->noise[k])) m->g[k] = m->fresh[k];
     low = high;
   }
   if (first > 1) return 0;
-  for (long k = 0; k < m->guards; k++) {
-    const int now = m->fired[k] && m->scratch_at[k] <= first + 1e-14;
-    m->fired[k] = now ? (m->g[k] < 0 ? 1 : -1) : 0;
-    m->keep[k] = now;
-    if (now) m->g[k] = -m->g[k];
-  }
   sr_inside(m, first, q, v, a);
+  m->t = m->dense.t + first * m->dense.h;
+  sr_forget(m);
   for (int i = 0; i < SR_NQ; i++) m->q[i] = q[i];
   for (int i = 0; i < SR_NV; i++) m->v[i] = v[i], m->a[i] = a[i];
-  m->t = m->dense.t + first * m->dense.h;
-  return SR_FIRED;
+  return sr_fire(m, first, which);
+}
+
+/* back to where the last step began: nobody knows what events it passed */
+SR_FN void sr_undo(sr_motion *m) {
+  for (int i = 0; i < SR_NQ; i++) m->q[i] = m->dense.q[i];
+  for (int i = 0; i < SR_NV; i++) m->v[i] = m->dense.y0[SR_NV + i];
+  m->t = m->dense.t;
+  m->steps--;
+  sr_forget(m);
 }
 
 /* Go on until the end, an event, a failure, or until so many steps or rows are done. Call again to continue. */
@@ -407,19 +493,24 @@ SR_EXPORT long sarrus_run(sr_motion *m) {
       if (code != SR_GO_ON + 1000) return code;
     }
     if (m->t >= m->t_end) return SR_FINISHED;
-    if (m->row_count + 1 >= m->row_room) return SR_GO_ON;
+    if (m->row_count + 2 >= m->row_room || m->crossing_count + 2 >= m->crossing_room) return SR_GO_ON;
     if (m->steps >= m->max_steps) return SR_TOO_MANY;
     int code = sr_sample(m), watched = 0;
+    if (!code) code = sr_pass_stop(m);
     if (!code && m->crossing == SR_RELEASE && SR_K > 0) code = sr_release(m);
     if (code) return code;
-    const real limit = m->law && m->sample > 0 && m->next_sample < m->t_end ? m->next_sample : m->t_end;
+    const int sampled = m->law && m->sample > 0 && m->next_sample < m->t_end - 1e-9 * m->sample;
+    real limit = sampled ? m->next_sample : m->t_end;
+    if (m->next_stop < m->stop_count && m->stops[m->next_stop] < limit) limit = m->stops[m->next_stop];
     code = sr_step(m, limit, &watched);
     if (code && code != SR_CROSSED) return code;
     if (watched) {
       const int event = sr_events(m);
+      if (event == SR_CALL_FAILED) sr_undo(m);
       if (event) code = event;
     }
     if (code == SR_CALL_FAILED) return code;
+    if (!code && !(m->rate_scale < SR_WILD)) code = SR_NOT_FINITE;
     if (m->every) {
       if (code || m->t >= m->t_end || m->steps % m->every == 0) sr_row(m, m->t, m->q, m->v, m->a);
     } else if (sr_timed_rows(m, m->t)) {

@@ -4,7 +4,7 @@
    With the discrete Lagrangian Ld(q0, delta) = h L(q0 [+] delta/2, delta/h) and half of the other forces at each end:
      left(delta) = dT/dv(q0, v0) + A(q0)' push,   Phi(q0 [+] delta) = 0,   dT/dv(q1, v1) = right(delta) + A(q1)' nu,  A v1 = a.
    left and right are the momenta that Ld gives at both ends; rest, what is missing in the first equation, and right are
-   generated (simulate/derivatives.py). */
+   generated (simulation/derivatives.py). */
 #ifndef SARRUS_VARIATIONAL_H
 #define SARRUS_VARIATIONAL_H
 
@@ -32,7 +32,7 @@ SR_FN int sr_step_variational(sr_motion *m, real h, sr_trial *x) {
     m->linear(&m->t, m->q, &m->setup, 1, b, g, dx, mu, &report);
     m->evaluations++;
     if (!(report.inertia > 0)) return SR_NOT_FINITE;
-    if (report.accepted < x->weakest) x->weakest = report.accepted;
+    sr_weigh(x, report.accepted, m->t, x->y0);
     for (int i = 0; i < SR_K; i++) push[i] += mu[i] / h; /* M dx / h = rest + A' mu / h */
     real size = 0;
     for (int i = 0; i < SR_NV; i++) {
@@ -41,7 +41,7 @@ SR_FN int sr_step_variational(sr_motion *m, real h, sr_trial *x) {
       if (!(part <= size)) size = part;
     }
     if (!(size < 1e6)) return SR_NO_CONVERGENCE;
-    if (size < 1e-15 || (pass > 3 && size >= 0.5 * last && size < 1e-11)) break;
+    if (size < 1e-15 || (pass > 3 && size >= 0.5 * last && size < 1e-11 + 10 * sr_digits(m, m->q))) break;
     if (pass > 60) return SR_NO_CONVERGENCE;
     last = size;
   }

@@ -1,0 +1,133 @@
+"""What a run asks of its start, residuals and generic rank by compiled code: against NumPy and known mobilities."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from accuracy import library
+
+import sarrus as sr
+from sarrus.errors import StateError
+from sarrus.kernel.motion import Motion
+from sarrus.simulation.mode import Mode, shape_of
+
+FLAT = {"A0": 0.0, "A1": 0.0, "A2": 0.0, "B1": 0.0, "B2": 0.0}
+
+# machine, parameters, start, rank on the motion away from singular positions (velocities less mobility)
+RANKS = [
+    ("four_bar", {}, {}, 2),
+    ("bricard", {}, {}, 4),  # one row too many everywhere
+    ("parallelogram", {}, {}, 3),  # one row too many everywhere
+    ("sarrus", {}, {}, 4),  # one row too many everywhere
+    ("stewart", {}, {}, 18),
+    ("n_four_bar", {"n": 2}, FLAT, 4),  # all links on one line: only 2 there
+    ("slider_crank", {}, {"A": np.pi / 2}, 1),  # the row vanishes there
+]
+
+
+def entered(system: sr.System, state: sr.State, **active: bool) -> Motion:
+    assert system.library is not None
+    mode = Mode(system, dict.fromkeys(system.groups, True) | active)
+    motion = Motion(shape_of(system), system.library.path)
+    mode.enter(motion, state)
+    return motion
+
+
+def rank_by_svd(system: sr.System, q: np.ndarray) -> int:
+    terms = system.terms(system.state(q))
+    Y = np.linalg.solve(np.linalg.cholesky(terms.M), terms.A.T)
+    return int(np.linalg.matrix_rank(Y, tol=1e-5 * np.linalg.norm(Y, 2)))
+
+
+@pytest.mark.parametrize(("name", "parameters", "positions", "expected"), RANKS, ids=[row[0] for row in RANKS])
+def test_the_rank_of_the_motion_is_that_of_neighbours_on_it(name, parameters, positions, expected, rng):
+    system = library(name, **parameters)
+    state = system.assemble(positions)
+    scales = np.array(system.layout.scales)
+    around = [
+        system.assemble(near=system.state(system.retract(state.q, 0.02 * scales * rng.uniform(-1, 1, len(scales)))))
+        for _ in range(3)
+    ]
+    ranks = [rank_by_svd(system, near.q) for near in around]
+    assert entered(system, state).raw.rank == max(ranks) == expected
+
+
+def test_at_a_singular_position_the_rank_is_smaller_than_that_of_the_motion():
+    system = library("n_four_bar", n=2)
+    start = system.assemble(FLAT)
+    assert rank_by_svd(system, start.q) == 2 and entered(system, start).raw.rank == 4
+
+
+def test_switched_off_constraints_do_not_count():
+    system = library("stewart")
+    off = system.groups[:2]
+    rows = sum(s.stop - s.start for s in map(system.layout.group_rows, off))
+    motion = entered(system, system.assemble(), **dict.fromkeys(off, False))
+    assert motion.raw.rank == 18 - rows and not motion.raw.dependent
+
+
+@pytest.mark.parametrize("name", ["stewart", "andrews", "rolling_disc"])
+def test_residuals_of_a_start_are_those_of_the_terms(name, rng):
+    system = library(name)
+    home = system.assemble()
+    layout = system.layout
+    state = system.state(
+        system.retract(home.q, 0.1 * np.array(layout.scales) * rng.uniform(-1, 1, layout.nv)),
+        rng.normal(size=layout.nv),
+    )
+    flags = np.ones(layout.m)
+    flags[1] = 0.0
+    terms = system.terms(state)
+    kept = np.zeros(layout.m)
+    kept[list(system.kept)] = 1.0
+    assert system.library is not None
+    scales = np.array(layout.scales)
+    found = system.library.residuals(state.t, state.q, state.v, scales, system._constants, flags)
+    phi, rate, size, most = found
+    np.testing.assert_allclose(phi, terms.phi * flags * kept, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(rate, (terms.A @ state.v - terms.a) * flags, rtol=1e-11, atol=1e-13)
+    expected = (np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)) * flags
+    np.testing.assert_allclose(size, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(most, np.abs(terms.A) @ scales * flags, rtol=1e-12, atol=1e-14)
+    assert np.abs(rate).max() > 1e-3
+
+
+@pytest.fixture(scope="module")
+def doomed() -> sr.System:
+    """A particle on a circle, with a further row that no motion can influence: it holds at t = 0 only."""
+    x, y, vx, vy, t = (ca.SX.sym(name) for name in ("x", "y", "vx", "vy", "t"))
+    return sr.compile(
+        sr.Lagrangian(
+            "doomed", time=t, coordinates=[x, y], velocities=[vx, vy], kinetic=(vx * vx + vy * vy) / 2,
+            holonomic={"rod": (x * x + y * y - 1) / 2, "clock": t}, initial={"x": 1.0},
+        )
+    )  # fmt: skip
+
+
+def test_a_row_of_time_alone_is_looked_at_too(doomed):
+    """The compiled code leaves such rows out, so that another way of looking at the start must be taken."""
+    assert doomed.kept == (0,)
+    late = doomed.state((1.0, 0.0), (0.0, 1.0), t=0.5)
+    with pytest.raises(StateError, match=r"breaks constraint 'clock' by 0\.5"):
+        sr.simulate(doomed, late, 1.0)
+    with pytest.raises(StateError, match=r"breaks constraint 'rod' by 0\.105"):
+        sr.simulate(doomed, doomed.state((1.1, 0.0)), 1.0)
+
+
+def test_both_ways_of_looking_at_the_velocities_agree(doomed):
+    for system in (doomed, library("particle_on_circle")):
+        with pytest.raises(StateError, match="velocities at the start break constraint"):
+            sr.simulate(system, system.state((1.0, 0.0), (0.1, 1.0)), 1.0)
+    kept = system.state((1.0, 0.0), (0.0, 1.0))
+    assert sr.simulate(system, kept, 0.1).status.ok
+
+
+@pytest.mark.parametrize("name", ["andrews", "stewart", "bricard", "slider_crank"])
+def test_singular_values_by_compiled_code_are_those_of_the_dense_rows(name):
+    system = library(name)
+    state = system.assemble()
+    for off in (None, system.groups[0]):
+        flags = {g: g != off for g in system.groups}
+        expected = system.rank(state, flags)
+        sigma, rank = Mode(system, flags).singular_values(state.t, state.q)
+        np.testing.assert_allclose(sigma, expected.singular_values, rtol=1e-10, atol=1e-14)
+        assert rank == expected.rank
