@@ -95,8 +95,8 @@ def test_through_a_singular_position_under_control(sample):
     assert np.linalg.norm(traj.u, axis=1).max() < bound
 
 
-def latch() -> sr.System:
-    """A driven arm of two links whose tip can be latched to a vertical line; both joints have motors."""
+def latch(one_sided: bool = False) -> sr.System:
+    """A driven arm of two links whose tip can be latched to a vertical line, or touches it; both joints have motors."""
     mech = sr.Mechanism("arm and wall", planar=True)
     upper = mech.body("upper", 1.0, com=(0.5, 0), inertia=sr.rod(1.0, 1.0))
     lower = mech.body("lower", 1.0, com=(0.5, 0), inertia=sr.rod(1.0, 1.0))
@@ -104,6 +104,8 @@ def latch() -> sr.System:
     mech.revolute("B", upper, lower, at=(1, 0), initial=1.2)
     tip = sr.point_on(lower, (1, 0))
     mech.close("wall", sr.plane_on(mech.ground, (1.2, 0), "x"), tip)
+    if one_sided:
+        mech.one_sided("wall", "below")
     mech.frame("tip", tip)
     mech.motor("A")
     mech.motor("B")
@@ -141,6 +143,32 @@ def test_a_contact_is_made_under_control():
     J = system.task("point", next(iter(system.description.frames.values()))).evaluate(at)[1]
     a = system.acceleration(at, traj.u[-1], active={"wall": True})
     assert abs((J @ a)[0]) < 1e-9
+
+
+@pytest.mark.parametrize("sample", [None, 1e-3])
+def test_a_controller_is_told_of_contacts_that_close_and_open_by_themselves(sample):
+    """An arm runs into a one-sided wall and presses on it by a falling force: it leaves when that comes to zero."""
+    system = latch(one_sided=True)
+    start = system.assemble({"A": 0.9, "B": 1.6})
+    goal = sr.control.Samples([0.0, 1.4, 2.0, 3.0], [[0.4, 1.0], [0.4, 1.0], [0.9, 1.6], [0.9, 1.6]])
+    control = sr.control.HybridMotionForce(system, ["A", "B"], goal, {"wall": lambda t: -10 * (1.5 - t)})
+    traj = sr.simulate(system, start, 5.0, control=control, sample=sample)
+    assert traj.status.ok, str(traj.status)
+    states = [segment.active["wall"] for segment in traj.segments]
+    assert states[-2:] == [True, False]
+    assert not states[0]
+    closed, opened = (traj.segments[k].start for k in (-2, -1))
+    assert traj.t[opened] == pytest.approx(1.5, abs=1e-7 if sample is None else 1e-3)
+    assert opened - closed > 10
+    rows = range(closed + (1 if sample is None else 2), opened)  # told at the first tick after it closed
+    force = [system.constraint_forces(traj.state(k), traj.u[k], active={"wall": True})["wall"][0] for k in rows]
+    # held inputs: what the force changes by in a period, soon after the impact
+    np.testing.assert_allclose(force, -10 * (1.5 - traj.t[list(rows)]), atol=1e-7 if sample is None else 0.2)
+    np.testing.assert_allclose(traj.final.q, [0.9, 1.6], atol=1e-6)
+    for row, on in ((1, False), (closed + 5, True), (opened + 5, False)) if sample is None else ():
+        control.numbers[:] = control.numbers_with({"wall": on})  # the code called by itself, told by hand
+        u = control(traj.t[row], traj.q[row], traj.v[row])
+        np.testing.assert_allclose(traj.u[row], u, rtol=1e-9)
 
 
 def test_what_inputs_can_do_is_told():

@@ -206,6 +206,42 @@ def test_compiled_and_called_law_are_the_same():
         np.testing.assert_allclose(traj.u[k], control(traj.t[k], traj.q[k], traj.v[k]), rtol=1e-12)
 
 
+def two_runs_and_one(system, loop, split, t_end, **options):
+    """A run to the end, and the same in two pieces of which the second continues the first."""
+    start = system.assemble()
+    whole = sr.simulate(system, start, t_end, control=loop, method="rk4", dt=0.005, **options)
+    first = sr.simulate(system, start, split, control=loop, method="rk4", dt=0.005, **options)
+    return whole, sr.simulate(system, first, t_end, control=loop, method="rk4", dt=0.005, **options)
+
+
+@pytest.mark.parametrize("split", [0.5, 0.51, 0.535])
+def test_a_continued_run_keeps_clock_commands_memory_and_noise(split):
+    system = cart()
+    loop = sr.control.Loop(
+        sr.control.Law(system, law), period=0.05, delay=0.13, noise={"x": 0.01, "y.v": 0.02}, seed=5, rate=20.0
+    )
+    whole, both = two_runs_and_one(system, loop, split, 1.0)
+    np.testing.assert_allclose(both.final.q, whole.final.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(both.final.v, whole.final.v, rtol=0, atol=1e-12)
+    other = sr.simulate(system, both.final, 1.2, control=loop, method="rk4", dt=0.005)
+    assert other.settings["first sample"] == 1.0  # a state has no clock
+    circle = machine("cartesian_on_circle")
+    force = sr.control.HybridMotionForce(circle, "x", 0.3, {"circle": -2.0}, ki=5.0, kf=0.1)
+    whole, both = two_runs_and_one(circle, sr.control.Loop(force, period=0.02, delay=0.005), split, 1.0)
+    np.testing.assert_allclose(both.final.q, whole.final.q, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(both.u[-1], whole.u[-1], rtol=1e-9)
+
+
+def test_a_controller_whose_inputs_are_not_finite_ends_the_run():
+    system = cart()
+    control = sr.control.Law(system, lambda t, q, v: [ca.sqrt(0.5 - t), 0.1])
+    for sample in (None, 0.01):
+        traj = sr.simulate(system, system.assemble(), 1.0, control=control, sample=sample)
+        assert traj.status.code == "not finite"
+        assert "the controller's inputs" in str(traj.status)
+        assert traj.t[-1] == pytest.approx(0.5, abs=0.02)
+
+
 def test_what_makes_no_sense_is_refused():
     system = cart()
     start = system.assemble()
@@ -230,6 +266,8 @@ def test_what_makes_no_sense_is_refused():
             sr.simulate(system, start, 1.0, control=loop)
     with pytest.raises(sr.StateError, match="inputs or control, not both"):
         sr.simulate(system, start, 1.0, control=law, inputs=[0, 0])
+    with pytest.raises(sr.StateError, match=r"as control=\.\.\., not as inputs="):
+        sr.simulate(system, start, 1.0, inputs=sr.control.Loop(law, period=0.1))
     with pytest.raises(sr.StateError, match="contradicts the loop's period"):
         sr.simulate(system, start, 1.0, control=sr.control.Loop(law, period=0.1), sample=0.2)
     bad = sr.control.Law(system, lambda t, q, v: [1 / q[0], 0.0])

@@ -40,7 +40,7 @@ class Builder:
         self.machine = m = MachineTerms(self.system)
         for name, symbol, values in (
             ("PARAMETERS", m.s["p"], self.system.p),
-            ("ON", m.on, np.ones(len(self.system.kept))),
+            ("ON", m.on, self.system.active_rows(None)[list(self.system.kept)]),
             ("INVERSE", m.inverse, 1 / self.system.norms),
         ):
             self.numbers[name] = (symbol, np.array(values, dtype=float))

@@ -98,7 +98,7 @@ class Controller:
         )
 
     def numbers_with(self, active: Mapping[str, bool]) -> np.ndarray:
-        """The numbers when some constraints are switched off: name -> False for these.
+        """The numbers when some constraints are switched on or off: by name; one-sided ones are off unless switched on.
 
         Names that its machine does not have do not matter to it: the one that it drives may be another.
         """

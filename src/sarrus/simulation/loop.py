@@ -141,6 +141,11 @@ class Drive:
             self._kept["memory"][:] = state["memory"]
         self._raw.random = int(state["random"])
 
+    @property
+    def due(self) -> float:
+        """When the next command on its way takes effect [s]; infinite if there is none."""
+        return float(self._kept["queue"][self._raw.head * self._size]) if self._raw.count else math.inf
+
     def tell(self, active: Mapping[str, bool]) -> None:
         """Tell a controller which constraints are on."""
         if "numbers" in self._kept:
@@ -167,9 +172,8 @@ class Drive:
         raw = self._raw
         queue = np.roll(self._kept["queue"].reshape(raw.room, self._size), -raw.head, axis=0)[: raw.count]
         memory = self._kept["memory"].tolist() if "memory" in self._kept else []
-        return self._about() | {
-            "loop": {"commands": queue.tolist(), "memory": memory, "random": str(raw.random)}
-        }  # fmt: skip
+        loop = {"commands": queue.tolist(), "memory": memory, "random": str(raw.random)}
+        return self._about() | {"loop": loop}
 
 
 def prepared(
@@ -197,8 +201,7 @@ def prepared(
 
 def _law(loop: Loop, before: Mapping[str, Any] | None, start: State, t_end: float, shared: Shared) -> Law:
     """A controller, a function, or a loop around one of them."""
-    system = shared.system
-    control: Any = loop.control
+    system, control = shared.system, loop.control
     nu, values = system.layout.nu, None
     if hasattr(control, "compiled"):
         values = np.array(control.numbers if len(control.numbers) else [0.0])
@@ -212,7 +215,7 @@ def _law(loop: Loop, before: Mapping[str, Any] | None, start: State, t_end: floa
             raise StateError(
                 f"{type(control).__name__} has memory, so it works at given times: put it into a Loop with a period"
             )
-        if not control.stable(loop.period):
+        if not loop.control.stable(loop.period):
             log.warning("%s: with this period the loop of the force is unstable (kf + ki T / 2 >= 1)", system.name)
     initial = np.zeros(nu) if loop.initial is None else _initial(system, loop.initial)
     return replace(law, initial=initial, drive=Drive(system, loop, values, before))

@@ -87,6 +87,8 @@ class Run:
         if raw.sample > 0:
             raw.samples = math.ceil((t0 - s.first_sample) / raw.sample - 1e-9)
         raw.next_sample = raw.first_sample + raw.samples * raw.sample
+        if self.law.drive is not None:
+            raw.next_sample = min(raw.next_sample, self.law.drive.due)
         if s.method == "radau":
             motion.call("jacobian", derivatives.jacobian(self.mode.system))
         if s.method == "variational":
