@@ -34,8 +34,22 @@ from sarrus.model.mechanism import Mechanism as Mechanism
 
 if TYPE_CHECKING:
     from sarrus import control as control
+    from sarrus.analysis.branches import AssemblyModes as AssemblyModes
+    from sarrus.analysis.branches import assembly_modes as assembly_modes
     from sarrus.analysis.check import Check as Check
     from sarrus.analysis.check import check as check
+    from sarrus.analysis.diagnose import diagnose as diagnose
+    from sarrus.analysis.diagnosis import Diagnosis as Diagnosis
+    from sarrus.analysis.map_record import SingularityMap as SingularityMap
+    from sarrus.analysis.maps import singularity_map as singularity_map
+    from sarrus.analysis.reactions import Reactions as Reactions
+    from sarrus.analysis.reactions import reactions as reactions
+    from sarrus.analysis.singularities import Singularity as Singularity
+    from sarrus.analysis.singularities import classify as classify
+    from sarrus.analysis.tracking import SingularityTrack as SingularityTrack
+    from sarrus.analysis.tracking import track_singularities as track_singularities
+    from sarrus.analysis.workspace import Reach as Reach
+    from sarrus.analysis.workspace import reach as reach
     from sarrus.control.inverse import InverseDynamics as InverseDynamics
     from sarrus.control.inverse import gravity_compensation as gravity_compensation
     from sarrus.control.inverse import inverse_dynamics as inverse_dynamics
@@ -53,8 +67,22 @@ __version__ = "0.1.0"
 
 # names whose modules need CasADi or a compiler: imported when first used
 _LAZY = {
+    "AssemblyModes": "sarrus.analysis.branches",
+    "assembly_modes": "sarrus.analysis.branches",
     "Check": "sarrus.analysis.check",
     "check": "sarrus.analysis.check",
+    "Diagnosis": "sarrus.analysis.diagnosis",
+    "diagnose": "sarrus.analysis.diagnose",
+    "Reactions": "sarrus.analysis.reactions",
+    "reactions": "sarrus.analysis.reactions",
+    "SingularityMap": "sarrus.analysis.map_record",
+    "singularity_map": "sarrus.analysis.maps",
+    "Singularity": "sarrus.analysis.singularities",
+    "classify": "sarrus.analysis.singularities",
+    "SingularityTrack": "sarrus.analysis.tracking",
+    "track_singularities": "sarrus.analysis.tracking",
+    "Reach": "sarrus.analysis.workspace",
+    "reach": "sarrus.analysis.workspace",
     "State": "sarrus.dynamics.state",
     "System": "sarrus.dynamics.system",
     "compile": "sarrus.dynamics.compile",

@@ -24,7 +24,7 @@ LAYERS = (
 # Leaves may import every layer; nobody but the package itself and the command line imports a leaf.
 LEAVES = ("io", "view", "export", "library")
 # An object may offer a leaf as a method of its own (`trajectory.plot`): imported when called, not before.
-DOORS = {"sarrus.simulation.trajectory": ("io", "view")}
+DOORS = {"sarrus.simulation.trajectory": ("io", "view"), "sarrus.analysis.map_record": ("view",)}
 # The contract binds model to dynamics together, so only what stands right of dynamics may rely on it.
 CONTRACT = "system"
 # These see everything.

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from sarrus.analysis.dependence import idle_rows
+from sarrus.analysis.mobility import neighbours
 from sarrus.dynamics.compile import compile
 from sarrus.dynamics.solution import Rank
-from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import AssemblyError, CompilerError, ModelError
 
-SAMPLES = 4
+STEPS = (0.05, 0.15, 0.3, 0.6)  # how far to look for ordinary positions, in radians or lengths of the machine
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,9 @@ def check(machine: Any) -> Check:
         start = system.assemble()
     except AssemblyError as error:
         return Check(name, **counts, problems=(str(error),))
-    ranks = [(system.rank(state), state) for state in (start, *_elsewhere(system, start))]
+    ranks = [(system.rank(state), state) for state in (start, *neighbours(system, start, steps=STEPS))]
     generic, state = max(ranks, key=lambda pair: pair[0].rank)
-    idle = tuple(row.name for i, row in enumerate(layout.rows) if i not in system.kept)
+    idle = idle_rows(system)
     residual = system.functions("position", state.t, state.q, system.p)[0]
     return Check(
         name, **counts, rank=generic.rank, mobility=generic.mobility, redundant=generic.redundant, idle=idle,
@@ -142,21 +143,3 @@ def _notes(system: System, first: Rank, generic: Rank) -> list[str]:
     if generic.mobility and system.layout.nu > generic.mobility:
         notes.append(f"{system.layout.nu} inputs for mobility {generic.mobility}: redundantly actuated")
     return notes
-
-
-def _elsewhere(system: System, start: State) -> list[State]:
-    """Assembled states some way along the motion, where nothing special is to be expected."""
-    rng = np.random.default_rng(1)
-    scales = np.array(system.layout.scales)
-    states = []
-    for size in (0.05, 0.15, 0.3, 0.6)[:SAMPLES]:
-        direction = system.projector(start) @ (scales * rng.normal(size=system.layout.nv))
-        largest = np.max(np.abs(direction) / scales, initial=0.0)
-        if largest < 1e-9:
-            break
-        try:
-            guess = system.state(system.retract(start.q, direction * size / largest))
-            states.append(system.assemble(near=guess))
-        except AssemblyError:
-            continue
-    return states

@@ -10,6 +10,8 @@ import sys
 from typing import Any
 
 import sarrus
+from sarrus.analysis import command as diagnose_command
+from sarrus.analysis import map_command
 from sarrus.cli import simulate
 from sarrus.cli.models import ABOUT, load_model
 from sarrus.errors import SarrusError
@@ -66,6 +68,11 @@ def _parser() -> argparse.ArgumentParser:
     command("list", _list, "List the machines of the library.")
     check = command("check", _check, "Counts, mobility, rank, redundant rows and problems of a machine.")
     check.add_argument("model", help=ABOUT)
+    doctor = command("diagnose", _diagnose, "What is wrong, redundant, singular or indeterminate, and what to change.")
+    doctor.add_argument("model", help=ABOUT)
+    diagnose_command.add_arguments(doctor)
+    singular = command("map", _map, "Singular positions over one or two coordinates, on all branches.")
+    map_command.add_arguments(singular)
     run = command(
         "simulate", simulate.run, "Simulate a machine, check the motion and write it to files.", simulate.MORE
     )
@@ -94,6 +101,16 @@ def _check(options: argparse.Namespace) -> int:
     result = sarrus.check(load_model(options.model))
     print(json.dumps(result.to_dict(), indent=1) if options.json else result)
     return 1 if result.problems else 0
+
+
+def _diagnose(options: argparse.Namespace) -> int:
+    return diagnose_command.run(options, load_model)
+
+
+def _map(options: argparse.Namespace) -> int:
+    result = map_command.run(options, load_model)
+    print(json.dumps(result.to_dict(), indent=1) if options.json else result)
+    return 0
 
 
 def _demo(options: argparse.Namespace) -> int:

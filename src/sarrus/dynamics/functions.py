@@ -63,10 +63,36 @@ class Functions:
 
     def __call__(self, name: str, *inputs: Any) -> list[np.ndarray]:
         """Evaluate at one state; outputs are dense arrays, columns flattened."""
-        function = self.once(name, lambda: _read(self.texts[name]))
-        values = function.call([np.asarray(x, dtype=float) for x in inputs])
+        values = self.function(name).call([np.asarray(x, dtype=float) for x in inputs])
         is_column = _COLUMNS.get(name, lambda index: True)
         return [np.array(x.full()).ravel() if is_column(i) else np.array(x.full()) for i, x in enumerate(values)]
+
+    def many(self, name: str, count: int, *inputs: Any) -> list[np.ndarray]:
+        """Evaluate at many states in one call; inputs have one row for each state, or one for all.
+
+        Args:
+            name: of the function.
+            count: how many states.
+            inputs: vectors, or arrays of shape (count, size).
+
+        Returns:
+            Outputs as for a single state, stacked along a first axis.
+        """
+        function = self.function(name)
+        arrays = [np.atleast_1d(np.asarray(x, dtype=float)) for x in inputs]
+        rows = [np.broadcast_to(x, (count, function.size1_in(i))) for i, x in enumerate(arrays)]
+        values = function.call([np.ascontiguousarray(x.T) for x in rows])
+        is_column = _COLUMNS.get(name, lambda index: True)
+        out = []
+        for i, value in enumerate(values):
+            height, width = function.size_out(i)
+            blocks = np.array(value.full()).reshape(height, count, width).transpose(1, 0, 2)
+            out.append(blocks.reshape(count, height * width) if is_column(i) else blocks)
+        return out
+
+    def function(self, name: str) -> Any:
+        """The CasADi function itself."""
+        return self.once(name, lambda: _read(self.texts[name]))
 
 
 def _read(text: str) -> Any:

@@ -30,10 +30,7 @@ def failure(run: Run, code: str) -> Status:
         return Status("diverged", f"the speed of {fastest} reached {v[int(np.argmax(speed))]:.3g} {place}", t)
     if code == "not finite":
         return Status("not finite", f"{_what_is_not_finite(run, t, q, v)} {place}", t)
-    if code == "lost" and run.settings.loop_error < FINEST:
-        text = f"loop_error = {run.settings.loop_error:g} with numbers of 16 digits, {place}"
-        return Status("tolerance unreachable", text, t)
-    if code == "lost":
+    if code == "lost" or (code == "too small" and _is_pushed(run)):
         return Status("assembly lost", f"{_worst_group(run)} {place}", t)
     if code == "too many":
         return Status("too many steps", f"{run.settings.max_steps} steps, the last {raw.h_old:.3g} s long, {place}", t)
@@ -76,6 +73,13 @@ def _what_is_not_finite(run: Run, t: float, q: np.ndarray, v: np.ndarray) -> str
         return f"{error}:"
     bad = [name for name, value in zip(layout.v_names, a, strict=True) if not np.isfinite(value)]
     return f"the acceleration of {bad[0]} is not finite" if bad else "a value shortly after this is not finite"
+
+
+def _is_pushed(run: Run) -> bool:
+    """Whether constraints that move with time bring the machine to the end of their reach, a singular position."""
+    raw, mode = run.motion.raw, run.mode
+    moving = mode.system.terms(run.state()).a * mode.flags
+    return bool(np.any(moving)) and raw.s < 0.01 * raw.s_ref
 
 
 def _worst_group(run: Run) -> str:

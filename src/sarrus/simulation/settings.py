@@ -104,16 +104,17 @@ def checked_settings(
     every, times = _outputs(output, t, _real(t_end))
     if isinstance(max_steps, bool) or not isinstance(max_steps, numbers.Integral) or max_steps < 1:
         raise StateError(f"max_steps: expected a positive whole number, got {max_steps!r}")
-    rtol = _positive("rtol", rtol)
-    if rtol < SMALLEST:
-        raise StateError(f"rtol: expected {SMALLEST:g} or more, got {rtol:g}; numbers have 16 digits")
+    rtol, loop_error = _positive("rtol", rtol), _positive("loop_error", loop_error)
+    for what, value in (("rtol", rtol), ("loop_error", loop_error)):
+        if value < SMALLEST:
+            raise StateError(f"{what}: expected {SMALLEST:g} or more, got {value:g}; numbers have 16 digits")
     return Settings(
         _real(t_end), method, rtol, _tolerances(layout, rtol, atol),
         0.0 if dt is None else _positive("dt", dt, " of seconds"),
         _positive("max_step", max_step, " of seconds", infinite=True),
         None if sample is None else _positive("sample", sample, " of seconds"), t,
         every, times, _choice("crossing", crossing, CROSSINGS), _positive("window", window),
-        _choice("drift", drift, CORRECTIONS), _positive("loop_error", loop_error), _gains(baumgarte), int(max_steps),
+        _choice("drift", drift, CORRECTIONS), loop_error, _gains(baumgarte), int(max_steps),
         _positive("settle", settle),
     )  # fmt: skip
 

@@ -26,13 +26,17 @@ from sarrus.symbolic.kinematics import Kinematics
 
 @dataclass
 class Block:
-    """The rows of one constraint group: residual, Jacobian, bias of A v = a, γ, and signs that must stay positive."""
+    """The rows of one constraint group: residual, Jacobian, bias of A v = a, γ, and signs that must stay positive.
+
+    `source` is what was differentiated: Φ of a holonomic row, A v - a of a Pfaffian one.
+    """
 
     rows: list[Row]
     phi: Any
     A: Any
     a: Any
     gamma: Any
+    source: Any
     guards: list[Any] = field(default_factory=list)
 
 
@@ -148,7 +152,7 @@ def _differentiate(
         for b in k.path(body)[skip:]:
             _columns(k, x, G_value, b, body, A)
     guard_list = [guard_value[i] for i in range(guard_value.numel())]
-    return Block(rows, phi_value, ca.sparsify(A), SX.zeros(len(rows), 1), gamma, guard_list)
+    return Block(rows, phi_value, ca.sparsify(A), SX.zeros(len(rows), 1), gamma, phi_value, guard_list)
 
 
 def _columns(k: Kinematics, x: _Carried, G: Any, b: int, body: str, A: Any) -> None:

@@ -60,7 +60,7 @@ def _coupling(k: Kinematics, c: Coupling) -> Block:
     if c.target is not None:
         phi -= c.target(k.t)
     A, a, gamma = holonomic(k, phi)
-    return Block([Row(c.name, "", "", True)], phi, A, a, gamma)
+    return Block([Row(c.name, "", "", True)], phi, A, a, gamma, phi)
 
 
 def _rolling(k: Kinematics, r: Rolling) -> Block:
@@ -87,12 +87,13 @@ def _on_plane(k: Kinematics, name: str, plane: Feature, contact: Any, velocity: 
     A0, a0, g0 = holonomic(k, phi)
     rows = [Row(name, "height", "m", True)]
     if not held:
-        return Block(rows, phi, A0, a0, g0)
+        return Block(rows, phi, A0, a0, g0, phi)
     slip = velocity - under.R @ under.v - cross(k.omega(plane.body), contact - under.p)
-    A1, a1, g1 = pfaffian(k, ca.vertcat(ca.dot(t1, slip), ca.dot(t2, slip)))
+    slips = ca.vertcat(ca.dot(t1, slip), ca.dot(t2, slip))
+    A1, a1, g1 = pfaffian(k, slips)
     rows += [Row(name, "slip-1", "m", False), Row(name, "slip-2", "m", False)]
     stack = [ca.vertcat(*pair) for pair in ((phi, SX.zeros(2, 1)), (A0, A1), (a0, a1), (g0, g1))]
-    return Block(rows, stack[0], stack[1], stack[2], stack[3])
+    return Block(rows, stack[0], stack[1], stack[2], stack[3], ca.vertcat(phi, slips))
 
 
 def _custom(k: Kinematics, c: Custom) -> Block:
@@ -100,8 +101,8 @@ def _custom(k: Kinematics, c: Custom) -> Block:
     rows = [Row(c.name, str(i + 1) if value.numel() > 1 else "", "", c.holonomic) for i in range(value.numel())]
     check_rows(k.model.name, c.name, value, k, c.holonomic)
     if c.holonomic:
-        return Block(rows, value, *holonomic(k, value))
-    return Block(rows, SX.zeros(len(rows), 1), *pfaffian(k, value))
+        return Block(rows, value, *holonomic(k, value), source=value)
+    return Block(rows, SX.zeros(len(rows), 1), *pfaffian(k, value), source=value)
 
 
 def check_rows(machine: str, name: str, value: Any, k: Any, is_holonomic: bool) -> None:

@@ -39,6 +39,41 @@ class Inertial:
         return Inertial(self.mass + other.mass, self.c + other.c, self.inertia + other.inertia)
 
 
+@dataclass
+class Elastic:
+    """Spring, damper and dry friction on a coordinate: they push with `force` along `rate`."""
+
+    stretch: Any
+    rate: Any
+    stiffness: Any
+    damping: Any
+    dry: Any = 0.0  # friction against the rate
+
+    @property
+    def force(self) -> Any:
+        """What it does along its rate."""
+        return -self.stiffness * self.stretch - self.damping * self.rate - self.dry
+
+
+def joint_elastics(k: Kinematics) -> list[Elastic]:
+    """Springs and dampers of joints, and those on combinations of coordinates."""
+    found = []
+    for joint in k.model.joints:
+        stiffness, rest, damping = (k.number(x) for x in (joint.stiffness, joint.rest, joint.damping))
+        if joint.nv == 1 and not (stiffness.is_zero() and damping.is_zero()):
+            found.append(Elastic(k.coordinate(joint.name) - rest, k.rate(joint.name), stiffness, damping))
+        elif joint.nv > 1 and not damping.is_zero():  # it resists each of its velocities alike
+            branch = next(b for b in k.branches if b.edge.joint is joint)
+            found += [Elastic(SX(0), k.v[i], SX(0), damping) for i in branch.columns]
+    for s in k.model.joint_springs:
+        combination = [(k.number(c), name) for name, c in s.coefficients.items()]
+        q = sum(c * k.coordinate(name) for c, name in combination)
+        v = sum(c * k.rate(name) for c, name in combination)
+        dry = SX(0) if k.number(s.friction).is_zero() else k.number(s.friction) * ca.tanh(v / k.number(s.speed))
+        found.append(Elastic(q - k.number(s.rest), v, k.number(s.stiffness), k.number(s.damping), dry))
+    return found
+
+
 class TreeDynamics:
     """Expressions of M, h, energies and powers for one machine."""
 
@@ -54,7 +89,7 @@ class TreeDynamics:
         self._springs()
         self._joint_springs()
         self._loads()
-        self._own = {b.name: self._inertial(b) for b in k.model.bodies}
+        self.own = {b.name: self._inertial(b) for b in k.model.bodies}
         self.M = self._mass_matrix()
         self.h = self._bias() - self._tau
         self.kinetic = self._kinetic()
@@ -86,37 +121,10 @@ class TreeDynamics:
             self._push(s.b.body, k.arm(s.b), -force)
 
     def _joint_springs(self) -> None:
-        k = self.k
-        for joint in k.model.joints:
-            if joint.nv == 1:
-                if any(not k.number(x).is_zero() for x in (joint.stiffness, joint.damping)):
-                    q, v = k.coordinate(joint.name), k.rate(joint.name)
-                    self._elastic(q, v, joint.stiffness, joint.rest, joint.damping)
-            elif not k.number(joint.damping).is_zero():
-                self._joint_damper(joint)
-        for s in k.model.joint_springs:
-            combination = [(k.number(c), name) for name, c in s.coefficients.items()]
-            q = sum(c * k.coordinate(name) for c, name in combination)
-            v = sum(c * k.rate(name) for c, name in combination)
-            self._elastic(q, v, s.stiffness, s.rest, s.damping)
-            if not k.number(s.friction).is_zero():
-                force = k.number(s.friction) * ca.tanh(v / k.number(s.speed))
-                self._tau -= ca.jacobian(v, k.v).T * force
-                self.dissipated += force * v
-
-    def _joint_damper(self, joint: Any) -> None:
-        """A joint with several coordinates resists each of its velocities alike."""
-        branch = next(b for b in self.k.branches if b.edge.joint is joint)
-        for i in branch.columns:
-            self._elastic(SX(0), self.k.v[i], 0.0, 0.0, joint.damping)
-
-    def _elastic(self, q: Any, v: Any, stiffness: Any, rest: Any, damping: Any) -> None:
-        k = self.k
-        stiffness, rest, damping = (k.number(x) for x in (stiffness, rest, damping))
-        force = -stiffness * (q - rest) - damping * v
-        self._tau += ca.jacobian(v, k.v).T * force
-        self.potential += stiffness * (q - rest) ** 2 / 2
-        self.dissipated += damping * v**2
+        for x in joint_elastics(self.k):
+            self._tau += ca.jacobian(x.rate, self.k.v).T * x.force
+            self.potential += x.stiffness * x.stretch**2 / 2
+            self.dissipated += x.damping * x.rate**2 + x.dry * x.rate
 
     def _loads(self) -> None:
         k = self.k
@@ -143,7 +151,7 @@ class TreeDynamics:
 
     def _mass_matrix(self) -> Any:
         k = self.k
-        total = dict(self._own)
+        total = dict(self.own)
         M = SX(k.nv, k.nv)
         for b in reversed(range(len(k.branches))):
             branch = k.branches[b]
@@ -182,20 +190,29 @@ class TreeDynamics:
             force, moment = inner_force, x.R @ moment + cross(x.p, inner_force)
             body = branch.edge.inner
 
-    def _bias(self) -> Any:
-        """Generalised forces that hold v̇ = 0 (Newton-Euler with gravity and loads)."""
+    def required(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Force and moment (body axes, about its origin) that each body needs from joints and rows at v̇ = 0.
+
+        Newton-Euler, less gravity, springs between points, and loads.
+        """
         k = self.k
         g = k.number(k.model.gravity)
-        h = SX.zeros(k.nv, 1)
         force: dict[str, Any] = {GROUND: zeros3()}
         moment: dict[str, Any] = {GROUND: zeros3()}
         for body in k.model.bodies:
-            x, own = k.links[body.name], self._own[body.name]
+            x, own = k.links[body.name], self.own[body.name]
             a = x.a - x.R.T @ g
             force[body.name] = own.mass * a + cross(x.alpha, own.c) + cross(x.w, cross(x.w, own.c))
             moment[body.name] = own.inertia @ x.alpha + cross(x.w, own.inertia @ x.w) + cross(own.c, a)
             force[body.name] -= x.R.T @ self._force[body.name]
             moment[body.name] -= x.R.T @ self._moment[body.name]
+        return force, moment
+
+    def _bias(self) -> Any:
+        """Generalised forces that hold v̇ = 0."""
+        k = self.k
+        h = SX.zeros(k.nv, 1)
+        force, moment = self.required()
         for branch in reversed(k.branches):
             x, inner, outer = branch.motion, branch.edge.inner, branch.edge.outer
             inner_force = x.R @ force[outer]
@@ -209,7 +226,7 @@ class TreeDynamics:
     def _kinetic(self) -> Any:
         k, energy = self.k, SX(0)
         for body in k.model.bodies:
-            link, own = k.links[body.name], self._own[body.name]
+            link, own = k.links[body.name], self.own[body.name]
             energy += own.mass * ca.dot(link.v, link.v) / 2 + ca.dot(link.v, cross(link.w, own.c))
             energy += ca.dot(link.w, own.inertia @ link.w) / 2
         for branch in k.branches:
@@ -221,6 +238,6 @@ class TreeDynamics:
         k, energy = self.k, SX(0)
         g = k.number(k.model.gravity)
         for body in k.model.bodies:
-            link, own = k.links[body.name], self._own[body.name]
+            link, own = k.links[body.name], self.own[body.name]
             energy -= ca.dot(g, own.mass * link.p + link.R @ own.c)
         return energy

@@ -75,6 +75,7 @@ class Kinematics:
             self._grow(edge, iq, iv)
             iq, iv = iq + edge.joint.nq, iv + edge.joint.nv
         self.qdot = self.N @ self.v
+        self.places, self.rates = self.q, self.qdot  # what positions depend on, and how that changes
 
     def _grow(self, edge: Edge, iq: int, iv: int) -> None:
         joint = edge.joint
@@ -192,7 +193,7 @@ class Kinematics:
                 if joint.nq == joint.nv or k < joint.nq - 4:
                     return self.v[iv + k]
                 return self.qdot[iq + k]
-        return ca.jtimes(self.coordinate(name), self.q, self.qdot)
+        return ca.jtimes(self.coordinate(name), self.places, self.rates)
 
     def _measure(self, joint: Joint) -> Any:
         """Angle or displacement across a cut joint, from the poses of its two sides."""

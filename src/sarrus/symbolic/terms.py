@@ -72,9 +72,9 @@ def derive(model: Model) -> Terms:
     )  # fmt: skip
 
 
-def _actuation(k: Kinematics) -> Any:
-    """B by virtual work: the power of input i is u_i times a rate that is linear in v."""
-    columns = []
+def actuator_rates(k: Kinematics) -> list[Any]:
+    """For each input the rate, linear in v, that it works on: the power of input i is u_i times it."""
+    rates = []
     for actuator in k.model.actuators:
         if actuator.kind == "point":
             assert actuator.at is not None and actuator.direction is not None
@@ -82,7 +82,13 @@ def _actuation(k: Kinematics) -> Any:
             rate = ca.dot(k.direction(body, actuator.direction), k.velocity(actuator.at))
         else:
             rate = sum((k.number(c) * k.rate(name) for name, c in actuator.coefficients.items()), SX(0))
-        columns.append(ca.jacobian(rate, k.v).T)
+        rates.append(rate)
+    return rates
+
+
+def _actuation(k: Kinematics) -> Any:
+    """B by virtual work."""
+    columns = [ca.jacobian(rate, k.v).T for rate in actuator_rates(k)]
     return ca.sparsify(ca.horzcat(*columns)) if columns else SX(k.nv, 0)
 
 

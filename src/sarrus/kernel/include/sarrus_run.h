@@ -247,7 +247,8 @@ SR_FN real sr_length(const sr_motion *m, real left) {
     if (!m->released && h > most) h = most;
     if (m->released && h > m->h_old) h = m->h_old; /* what is dropped has no support to measure: keep the pace */
   }
-  return h * (sr_is_fixed(m) ? 1 + 1e-9 : 1.01) >= left ? left : h;
+  const int stretch = h * (sr_is_fixed(m) ? 1 + 1e-9 : 1.01) >= left; /* rather than a tiny step at the end */
+  return stretch && (sr_is_fixed(m) || left <= m->max_step * (1 + 1e-9)) ? left : h < left ? h : left;
 }
 
 /* the time a bridge should take: until the rows carry as well as here again, on the way that the machine takes */
@@ -350,7 +351,7 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   sr_trial x;
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], s = 0;
   const int guarded = SR_K > 0 && m->crossing != SR_RELEASE && m->rank > 0;
-  const int windowed = SR_K > 0 && m->crossing == SR_RELEASE && !m->released && m->s > 1.5 * m->window * m->s_ref &&
+  const int windowed = SR_K > 0 && m->crossing == SR_RELEASE && !m->released && m->s > m->window * m->s_ref &&
                        m->s > 2 * m->regular.tolerance;
   real longest = 1e300;
   for (;;) {
