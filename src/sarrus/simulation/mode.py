@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -43,18 +44,19 @@ class Mode:
 
     def _residuals(self, state: State) -> tuple[np.ndarray, np.ndarray]:
         """The same for each row; rows that are off as zeros."""
-        system, scales = self.system, np.array(self.system.layout.scales)
+        system = self.system
         if system.functions.once("idle", lambda: _idle(system)):
             assert system.library is not None
-            parts = system.library.residuals(state.t, state.q, state.v, scales, system._constants, self.flags)
-            phi, slip, size, most = parts
+            parts = system.library.residuals(state.t, state.q, state.v, system._constants, self.flags)
+            phi, slip, size, square = parts
         else:
             terms, flags = system.terms(state), self.flags
-            A = np.abs(terms.A) * flags[:, None]
-            phi, slip, most = terms.phi * flags, (terms.A @ state.v - terms.a) * flags, A @ scales
-            size = A @ np.abs(state.v) + np.abs(terms.a)
-        # a row in which all terms are rounding is not broken
-        size = np.maximum(size, 1e-6 * np.max(np.abs(state.v) / scales, initial=0.0) * most)
+            phi, slip = terms.phi * flags, (terms.A @ state.v - terms.a) * flags
+            size = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
+            square = state.v @ terms.M @ state.v
+        # a row that vanishes at a singular position is compared with its usual size
+        kept = list(system.kept)
+        size[kept] = np.maximum(size[kept], 1e-3 * math.sqrt(square) * system.norms)
         size[size == 0] = 1.0
         return np.abs(phi) / system.units, np.abs(slip) / size
 
