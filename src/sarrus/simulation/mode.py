@@ -55,7 +55,7 @@ class Mode:
             size = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
             square = state.v @ terms.M @ state.v
         # a row that vanishes at a singular position is compared with its usual size
-        kept = list(system.kept)
+        kept = system.kept_index
         size[kept] = np.maximum(size[kept], 1e-3 * math.sqrt(square) * system.norms)
         size[size == 0] = 1.0
         return np.abs(phi) / system.units, np.abs(slip) / size
@@ -64,7 +64,7 @@ class Mode:
         """Singular values of the active rows, as `System.rank` gives them, and their rank."""
         system = self.system
         assert system.library is not None
-        rows = system.library.rows(t, q, system._constants, self.flags)[self.flags[list(system.kept)] > 0]
+        rows = system.library.rows(t, q, system._constants, self.flags)[self.flags[system.kept_index] > 0]
         sigma = np.linalg.svd(rows, compute_uv=False) if rows.size else np.zeros(0)
         idle = min(int(self.flags.sum()), system.layout.nv) - len(sigma)  # rows without any entry
         return np.append(sigma, np.zeros(idle)), int(np.sum(sigma > system.tolerance))
@@ -72,13 +72,13 @@ class Mode:
     def enter(self, motion: Motion, state: State) -> None:
         """Put this mode into the integrator."""
         system, raw = self.system, motion.raw
-        kept = list(system.kept)
+        kept = system.kept_index
         flags = self.flags[kept]
         motion.fill("p", system.p)
         motion.fill("rowdata", system._constants.rowdata)
         motion.fill("active", flags)
         motion.fill("unit", system.units[kept])
-        motion.fill("scale", system.layout.scales)
+        motion.fill("scale", system.scales)
         for options in (raw.setup.options, raw.regular):
             options.tolerance, options.fast_pivot = system.tolerance, system.fast_pivot
             options.mode, options.max_rank = 0, -1
@@ -86,7 +86,7 @@ class Mode:
         raw.s_ref = 0.0
         motion.put("q", state.q)
         raw.t = state.t
-        raw.rank = motion.generic_rank() if kept else 0
+        raw.rank = motion.generic_rank() if len(kept) else 0
         raw.dependent = int(raw.rank < int(flags.sum()))
 
     def corrected(self, state: State, impact: bool = False) -> State:
