@@ -38,8 +38,6 @@ def machine_source(terms: Terms, stages: Stages, fast: ca.Function) -> str:
     parts.append(_table("sr_kept", stages.kept))
     parts.append(_table("sr_y_row", [k for k, _ in stages.y_index]))
     parts.append(_table("sr_y_col", [i for _, i in stages.y_index]))
-    parts.append(_table("sr_m_row", [i for i, _ in stages.mass_index]))
-    parts.append(_table("sr_m_col", [j for _, j in stages.mass_index]))
     parts.append(_table("sr_a_row", [i for i, _ in stages.jac_index]))
     parts.append(_table("sr_a_col", [k for _, k in stages.jac_index]))
     functions = {
@@ -50,7 +48,10 @@ def machine_source(terms: Terms, stages: Stages, fast: ca.Function) -> str:
         "finish": stages.finish,
     }
     parts += [c_function(functions[name], *arguments) for name, arguments in _STAGES.items()]
-    parts += ['#include "sarrus_solve.h"', "#ifndef __CUDACC__", '#include "sarrus_host.h"', "#endif", ""]
+    parts += ['#include "sarrus_solve.h"', "#ifndef __CUDACC__"]
+    parts.append(_table("sr_m_row", [i for i, _ in stages.mass_index]))
+    parts.append(_table("sr_m_col", [j for _, j in stages.mass_index]))
+    parts += ['#include "sarrus_host.h"', "#endif", ""]
     return "\n".join(parts)
 
 
