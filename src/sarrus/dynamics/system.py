@@ -285,6 +285,16 @@ class System:
         return np.array([self.layout.length if row.unit == "m" else 1.0 for row in self.layout.rows])
 
     @cached_property
+    def kept_index(self) -> np.ndarray:
+        """The kept rows, to pick them from an array."""
+        return np.array(self.kept, dtype=int)
+
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """Typical size of each velocity coordinate's motion."""
+        return np.array(self.layout.scales, dtype=float)
+
+    @cached_property
     def _constants(self) -> Constants:
         return Constants(self.p, self.norms, self.tolerance, self.fast_pivot)
 

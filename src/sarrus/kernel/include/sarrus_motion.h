@@ -191,6 +191,7 @@ SR_FN real sr_worst(const sr_motion *m, const real *phi) {
 SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real *v) {
   if (SR_K == 0 || m->correction != SR_PROJECT) return 0;
   real phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)], dv[SR_DIM(SR_NV)], next[SR_DIM(SR_NQ)];
+  int fresh = 0; /* dv belongs to q */
   sr_report report;
   m->projections++;
   m->correct(&t, q, v, setup, phi, rate, dq, 0, &report);
@@ -198,16 +199,17 @@ SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real
   const real target = m->drift / 16 * (report.accepted < 1 ? report.accepted : 1);
   for (int pass = 0; pass < 12 && size > target; pass++) {
     sr_retract(q, dq, next);
-    m->correct(&t, next, v, setup, phi, rate, 0, 0, &report);
+    m->correct(&t, next, v, setup, phi, rate, 0, dv, &report);
     const real now = sr_worst(m, phi);
-    if (!(now < size)) break;
+    fresh = now < size;
+    if (!fresh) break;
     for (int i = 0; i < SR_NQ; i++) q[i] = next[i];
     const int done = now <= target || now > size / 4;
     size = now;
     if (done && now <= m->drift) break;
     m->correct(&t, q, v, setup, phi, rate, dq, 0, &report);
   }
-  m->correct(&t, q, v, setup, phi, rate, 0, dv, &report);
+  if (!fresh) m->correct(&t, q, v, setup, phi, rate, 0, dv, &report);
   for (int k = 0; k < SR_NV; k++) v[k] += dv[k];
   return size;
 }
