@@ -110,14 +110,14 @@ def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
         axis.minorticks_off()
         axis.tick_params(labelsize=9)
         axis.set_title(f"{row['problem']} {row['title']}\n{_ratios(row)}", fontsize=10)
+        axis.set_xlabel("largest relative error", fontsize=9)
+        axis.set_ylabel("processor time [ms]", fontsize=9)
         axis.grid(alpha=0.3)
     for axis in axes[len(rows) :]:
         axis.remove()
-    figure.supxlabel("largest relative error")
-    figure.supylabel("processor time [ms]")
     shown = dict.fromkeys(c["code"] for row in rows for c in row["curves"])
     handles = [Line2D([], [], marker="o", markersize=4, color=COLOURS.get(code, "grey"), label=code) for code in shown]
-    figure.legend(handles=handles, loc="outside lower center", ncols=max(1, len(handles)))
+    figure.legend(handles=handles, loc="outside upper center", ncols=max(1, len(handles)), fontsize=11)
     figure.savefig(path, dpi=110)
 
 
@@ -132,14 +132,15 @@ def _fronts(row: dict[str, Any]) -> dict[str, list[tuple[float, float]]]:
 
 
 def _ratios(row: dict[str, Any]) -> str:
-    """The ratios in one line."""
+    """How many times faster than the best peer, in one line."""
     parts = []
     for target, found in row["targets"].items():
+        at = f"at $10^{{{round(math.log10(float(target)))}}}$"
         if found["ratio"] is not None:
-            parts.append(f"{found['ratio']:.3g} × at {target}")
+            parts.append(f"{found['ratio']:.3g}× {at}")
         elif found["met"]:
-            parts.append(f"no peer at {target}")
-    return "faster than the best peer: " + ", ".join(parts) if parts else ""
+            parts.append(f"alone {at}")
+    return ", ".join(parts)
 
 
 def _curve(curve: Curve) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from sarrus.model.lagrangian import Lagrangian as Lagrangian
 from sarrus.model.mechanism import Mechanism as Mechanism
 
 if TYPE_CHECKING:
+    from sarrus import control as control
     from sarrus.analysis.branches import AssemblyModes as AssemblyModes
     from sarrus.analysis.branches import assembly_modes as assembly_modes
     from sarrus.analysis.check import Check as Check
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from sarrus.analysis.tracking import track_singularities as track_singularities
     from sarrus.analysis.workspace import Reach as Reach
     from sarrus.analysis.workspace import reach as reach
+    from sarrus.control.inverse import InverseDynamics as InverseDynamics
+    from sarrus.control.inverse import gravity_compensation as gravity_compensation
+    from sarrus.control.inverse import inverse_dynamics as inverse_dynamics
     from sarrus.dynamics.compile import compile as compile
     from sarrus.dynamics.formulations import formulation as formulation
     from sarrus.dynamics.formulations import formulations as formulations
@@ -94,6 +98,10 @@ _LAZY = {
     "track_singularities": "sarrus.analysis.tracking",
     "Reach": "sarrus.analysis.workspace",
     "reach": "sarrus.analysis.workspace",
+    "control": "sarrus.control",
+    "InverseDynamics": "sarrus.control.inverse",
+    "gravity_compensation": "sarrus.control.inverse",
+    "inverse_dynamics": "sarrus.control.inverse",
     "AuditError": "sarrus.simulation.audit",
     "Change": "sarrus.simulation.events",
     "Event": "sarrus.simulation.events",
@@ -108,7 +116,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'sarrus' has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(_LAZY[name]), name)
+    module = importlib.import_module(_LAZY[name])
+    value = module if _LAZY[name] == f"sarrus.{name}" else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -167,6 +167,7 @@ def test_redundant_and_nonholonomic_rows(method):
         ({"method": "generalized-alpha"}, "method 'generalized-alpha' takes fixed steps: give their length"),
         ({"method": "ida", "events": [sr.Event("low", lambda t, x: x["A"])]}, "events: not with a differential"),
         ({"method": "ida", "sample": 0.1}, "sample: not with a differential-algebraic form"),
+        ({"method": "ida", "control": lambda t: [0.0, 0.0]}, "control: not with a differential-algebraic form"),
         ({"method": "ida", "crossing": "stop"}, "crossing='stop': not with"),
         ({"method": "ida", "drift": "free"}, "drift='free': not with"),
     ],

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sarrus.dynamics import assembly, formulations, manifold, rank
+from sarrus.dynamics import assembly, formulations, linear, manifold, rank
 from sarrus.dynamics.formulations.record import Formulation
 from sarrus.dynamics.functions import Functions
+from sarrus.dynamics.linear import Linear
 from sarrus.dynamics.positions import Request
 from sarrus.dynamics.reference import row_norms
 from sarrus.dynamics.solution import ConstraintForces, Energy, Rank, Solution, TermValues
@@ -302,6 +303,16 @@ class System:
         """
         return rank.projector(self, state, metric, active)
 
+    def linearise(self, state: State, u: Any = None, active: Mapping[str, bool] | None = None) -> Linear:
+        """Small motions about a state, on the manifold, with exact derivatives: eigenmodes, and ẋ = A x + B u.
+
+        Args:
+            state: one state; an equilibrium, if eigenvalues are to mean stability.
+            u: inputs there.
+            active: constraint name -> False for those switched off.
+        """
+        return linear.linearise(self, state, u, active)
+
     def active_rows(self, active: Mapping[str, bool] | None) -> np.ndarray:
         """One flag for each row: 1 active, 0 switched off. Unless said otherwise, one-sided constraints are off."""
         flags = np.ones(self.layout.m)
@@ -317,6 +328,16 @@ class System:
     def units(self) -> np.ndarray:
         """What a residual of each row is measured in: the machine's length, or 1 rad."""
         return np.array([self.layout.length if row.unit == "m" else 1.0 for row in self.layout.rows])
+
+    @cached_property
+    def kept_index(self) -> np.ndarray:
+        """The kept rows, to pick them from an array."""
+        return np.array(self.kept, dtype=int)
+
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """Typical size of each velocity coordinate's motion."""
+        return np.array(self.layout.scales, dtype=float)
 
     @cached_property
     def _constants(self) -> Constants:

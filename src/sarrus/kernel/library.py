@@ -66,8 +66,8 @@ class MachineLibrary:
         self._function.restype = None
         self._function.argtypes = [ctypes.c_void_p]
         self._residuals, self._rows = library.sarrus_residuals, library.sarrus_rows
-        self._residuals.restype, self._residuals.argtypes = None, [ctypes.c_void_p] * 3
-        self._rows.restype, self._rows.argtypes = None, [ctypes.c_void_p] * 2
+        for function in (self._residuals, self._rows):
+            function.restype, function.argtypes = None, [ctypes.c_void_p] * 2
         self._sizes = (1, nq, nv, nu, nv)
         self._nv, self._m, self._kept = nv, m, kept
         self._workspace = _Workspace(self._sizes, nv, m, nv * kept + kept * kept)
@@ -99,15 +99,15 @@ class MachineLibrary:
         return outputs
 
     def residuals(
-        self, t: float, q: np.ndarray, v: np.ndarray, scales: np.ndarray, constants: Constants, active: np.ndarray
-    ) -> np.ndarray:
-        """How far one state is from its constraints: Φ, A v - a, |A| |v| + |a| and |A| scales of each row, (4, m).
+        self, t: float, q: np.ndarray, v: np.ndarray, constants: Constants, active: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """How far one state is from its constraints: Φ, A v - a and |A| |v| + |a| of each row; and vᵀ M v.
 
         Rows that are switched off or identically zero are zeros.
         """
-        out = np.empty((4, self._m))
-        self._residuals(self._at((t, q, v), constants, active), scales.ctypes.data, out.ctypes.data)
-        return out
+        out, m = np.empty(3 * self._m + 1), self._m
+        self._residuals(self._at((t, q, v), constants, active), out.ctypes.data)
+        return out[:m], out[m : 2 * m], out[2 * m : 3 * m], float(out[-1])
 
     def rows(self, t: float, q: np.ndarray, constants: Constants, active: np.ndarray) -> np.ndarray:
         """The kept rows, scaled and in the mass metric, at one configuration: (kept, nv), those switched off zeros.

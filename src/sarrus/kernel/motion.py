@@ -92,6 +92,18 @@ def _fields(kind: Any, names: str) -> list[tuple[str, Any]]:
     return [(name, kind) for name in names.split()]
 
 
+class LoopRecord(ctypes.Structure):
+    """`sr_loop` of sarrus_loop.h."""
+
+    _fields_ = [
+        *_fields(_pointer, "numbers step memory low high rate noise"),
+        ("delay", _real),
+        ("random", ctypes.c_ulonglong),
+        ("queue", _pointer),
+        *_fields(_long, "room head count"),
+    ]
+
+
 @cache
 def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
     """`sr_crossing` and `sr_motion` of sarrus_motion.h for these sizes."""
@@ -131,6 +143,7 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         ("dense", type("_Dense", (ctypes.Structure,), {"_fields_": dense})),
         ("memory", _pointer),
         *_fields(_long, "failed bad_guard"),
+        ("loop", _pointer),
     ]
     return (
         type("_Crossing", (ctypes.Structure,), {"_fields_": crossing}),

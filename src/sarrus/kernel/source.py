@@ -48,7 +48,10 @@ def machine_source(terms: Terms, stages: Stages, fast: ca.Function) -> str:
         "finish": stages.finish,
     }
     parts += [c_function(functions[name], *arguments) for name, arguments in _STAGES.items()]
-    parts += ['#include "sarrus_solve.h"', "#ifndef __CUDACC__", '#include "sarrus_host.h"', "#endif", ""]
+    parts += ['#include "sarrus_solve.h"', "#ifndef __CUDACC__"]
+    parts.append(_table("sr_m_row", [i for i, _ in stages.mass_index]))
+    parts.append(_table("sr_m_col", [j for _, j in stages.mass_index]))
+    parts += ['#include "sarrus_host.h"', "#endif", ""]
     return "\n".join(parts)
 
 

@@ -295,7 +295,8 @@ def _others(crossings: tuple[Crossing, ...], known: tuple[Crossing, ...]) -> tup
 def _settings_of_both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the second, with a list of the different ones before it; where each ended is in the record."""
     *earlier, last = *first.get("before", ()), {key: x for key, x in first.items() if key != "before"}
-    alike = {**last, "t_end": None} == {**second, "t_end": None}
+    own = {"t_end": None, "loop": None}  # what differs in any case
+    alike = {**last, **own} == {**second, **own}
     before = earlier if alike else [*earlier, last]
     return {**second, "before": before} if before else dict(second)
 

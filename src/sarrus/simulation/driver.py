@@ -18,6 +18,7 @@ from sarrus.errors import StateError
 from sarrus.simulation.access import append, check_machine
 from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.events import Event, checked_events
+from sarrus.simulation.loop import prepared
 from sarrus.simulation.mode import Mode
 from sarrus.simulation.plan import Plan, make_plan
 from sarrus.simulation.run import Run
@@ -34,11 +35,11 @@ def simulate(
     system: System, start: State | Trajectory, t_end: float, *,
     formulation: str | Formulation | None = None,
     method: str = "dop853", rtol: float = 1e-8, atol: float | Mapping[str, float] | None = None,
-    dt: float | None = None, max_step: float = math.inf, inputs: Any = None, sample: float | None = None,
-    events: Sequence[Event] | Event = (), output: Any = "steps", crossing: str = "continue", window: float = 1e-3,
-    drift: str = "project", loop_error: float = 1e-12, baumgarte: tuple[float, float] = (10.0, 10.0),
-    active: Mapping[str, bool] | None = None, max_steps: int = 10_000_000, settle: float = 1e-8,
-    progress: bool | None = None,
+    dt: float | None = None, max_step: float = math.inf, inputs: Any = None, control: Any = None,
+    sample: float | None = None, events: Sequence[Event] | Event = (), output: Any = "steps",
+    crossing: str = "continue", window: float = 1e-3, drift: str = "project", loop_error: float = 1e-12,
+    baumgarte: tuple[float, float] = (10.0, 10.0), active: Mapping[str, bool] | None = None,
+    max_steps: int = 10_000_000, settle: float = 1e-8, progress: bool | None = None,
     save: str | PathLike[str] | None = None,
 ) -> Trajectory:  # fmt: skip
     """Integrate the motion of a constrained machine, exactly and through singular positions, by compiled code.
@@ -61,8 +62,10 @@ def simulate(
         inputs: constants, a `Series` of samples, functions f(t), f(t, x) or f(t, q, v), or a mapping from input names
             to these. Functions are compiled if they can be; x gives everything by name (see `Moment`). What a function
             returns must follow from its arguments alone; one that remembers things needs `sample`.
-        sample: period [s] at which `inputs` is asked for, its value being held meanwhile (a digital controller); such a
-            function is always called in Python, once for each period.
+        control: in place of `inputs`: a controller of `sarrus.control`, a function as for `inputs`, or a `Loop` around
+            one of these with sampling, delay, noise and limits.
+        sample: period [s] at which `inputs` or `control` is asked for, its value being held meanwhile (a digital
+            controller); a function is then always called in Python, once for each period.
         events: guards whose passing through zero is located (see `Event`).
         output: "steps" for every step, a number n for every n-th, or an array of times [s].
         crossing: at a singular position "continue" on the branch that the velocity chooses, "stop", or "release" the
@@ -87,6 +90,7 @@ def simulate(
     """
     began = time.perf_counter()
     mode, state, previous = _beginning(system, start, active)
+    make, sample = prepared(inputs, control, sample, previous)
     if save is not None:
         Trajectory.check_target(save)
     plan = make_plan(formulation, method, drift, baumgarte, dt)
@@ -98,7 +102,7 @@ def simulate(
     state = mode.require(state, settings.drift, settings.loop_error)
     contacts = Contacts(mode.system, settings.settle, [name for name, on in (active or {}).items() if not on])
     kind = _kind(plan)
-    run = kind(mode, state, settings, inputs, checked_events(mode.system, events), contacts, held, plan)
+    run = kind(mode, state, settings, make, checked_events(mode.system, events), contacts, held, plan)
     run.go(progress)
     trajectory = run.result(time.perf_counter() - began, mode.system)
     return _finished(trajectory if previous is None else append(previous, trajectory), save)

@@ -46,6 +46,8 @@ def failure(run: Run, code: str) -> Status:
 
 def _called(run: Run, t: float, place: str) -> Status:
     """A user's function failed."""
+    if run.shared.error is None and not run.motion.raw.bad_guard:  # a compiled controller, which has no exceptions
+        return Status("not finite", f"the controller's inputs, {place}", t)
     if run.shared.error is None:  # the kernel itself found a guard that is not a number
         event = run.events[run.motion.raw.bad_guard - 1]
         return Status("not finite", f"the guard of event {event.name!r} is nan shortly after{defined_at(event.guard)}, "

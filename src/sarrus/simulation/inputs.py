@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.simulation.callbacks import Callback, Shared, Symbols, apply, arity, defined_at, numbers
 from sarrus.simulation.moment import Moment
+
+if TYPE_CHECKING:
+    from sarrus.simulation.loop import Compiled, Drive
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +74,24 @@ class Law:
         callback: for the integrator, or None if the inputs never change.
         sample: period [s]; 0 if asked for continuously.
         stops: times at which a series jumps or bends, at which steps have to end [s].
+        drive: what stands between a controller and the machine (a `loop.Drive`), or None.
     """
 
     initial: np.ndarray
-    callback: Callback | None = None
+    callback: Callback | Compiled | None = None
     sample: float = 0.0
     stops: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    drive: Drive | None = None
 
     @property
     def compiled(self) -> bool:
         """Whether it runs without Python."""
         return self.callback is None or self.callback.compiled
+
+    def at(self, x: Moment, before: np.ndarray) -> np.ndarray:
+        """The inputs that hold from a moment on, if these held before."""
+        u = before if self.callback is None else self.callback.call(x)
+        return u if self.drive is None else self.drive.passed(before, u)
 
 
 def make_law(inputs: Any, sample: float | None, start: State, t_end: float, shared: Shared) -> Law:

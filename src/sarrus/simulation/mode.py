@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -40,31 +41,25 @@ class Mode:
 
     def errors(self, state: State) -> dict[str, tuple[float, float]]:
         """Position and velocity residuals of each active group, relative to the machine's size and its speed."""
-        terms, unit = self.system.terms(state), self.system.units
-        phi = np.abs(terms.phi) / unit
-        slip = np.abs(terms.A @ state.v - terms.a)
-        size = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
-        # a row that vanishes at a singular position is compared with its usual size
-        kept, usual = list(self.system.kept), 1e-3 * np.sqrt(state.v @ terms.M @ state.v)
-        size[kept] = np.maximum(size[kept], usual * self.system.norms)
-        slip = np.where(slip > 0, slip / np.where(size > 0, size, 1.0), 0.0)
+        phi, slip = self._residuals(state)
         rows = {g: self.system.layout.group_rows(g) for g in self.system.groups if self.active[g]}
         return {g: (float(phi[s].max(initial=0)), float(slip[s].max(initial=0))) for g, s in rows.items()}
 
     def _residuals(self, state: State) -> tuple[np.ndarray, np.ndarray]:
-        """The same for each row, faster and less lenient to rows that vanish; rows that are off as zeros."""
-        system, scales = self.system, np.array(self.system.layout.scales)
+        """The same for each row; rows that are off as zeros."""
+        system = self.system
         if system.functions.once("idle", lambda: _idle(system)):
             assert system.library is not None
-            parts = system.library.residuals(state.t, state.q, state.v, scales, system._constants, self.flags)
-            phi, slip, size, most = parts
+            parts = system.library.residuals(state.t, state.q, state.v, system._constants, self.flags)
+            phi, slip, size, square = parts
         else:
             terms, flags = system.terms(state), self.flags
-            A = np.abs(terms.A) * flags[:, None]
-            phi, slip, most = terms.phi * flags, (terms.A @ state.v - terms.a) * flags, A @ scales
-            size = A @ np.abs(state.v) + np.abs(terms.a)
-        # a row in which all terms are rounding is not broken
-        size = np.maximum(size, 1e-6 * np.max(np.abs(state.v) / scales, initial=0.0) * most)
+            phi, slip = terms.phi * flags, (terms.A @ state.v - terms.a) * flags
+            size = np.abs(terms.A) @ np.abs(state.v) + np.abs(terms.a)
+            square = state.v @ terms.M @ state.v
+        # a row that vanishes at a singular position is compared with its usual size
+        kept = system.kept_index
+        size[kept] = np.maximum(size[kept], 1e-3 * math.sqrt(square) * system.norms)
         size[size == 0] = 1.0
         return np.abs(phi) / system.units, np.abs(slip) / size
 
@@ -72,7 +67,7 @@ class Mode:
         """Singular values of the active rows, as `System.rank` gives them, and their rank."""
         system = self.system
         assert system.library is not None
-        rows = system.library.rows(t, q, system._constants, self.flags)[self.flags[list(system.kept)] > 0]
+        rows = system.library.rows(t, q, system._constants, self.flags)[self.flags[system.kept_index] > 0]
         sigma = np.linalg.svd(rows, compute_uv=False) if rows.size else np.zeros(0)
         idle = min(int(self.flags.sum()), system.layout.nv) - len(sigma)  # rows without any entry
         return np.append(sigma, np.zeros(idle)), int(np.sum(sigma > system.tolerance))
@@ -80,13 +75,13 @@ class Mode:
     def enter(self, motion: Motion, state: State) -> None:
         """Put this mode into the integrator."""
         system, raw = self.system, motion.raw
-        kept = list(system.kept)
+        kept = system.kept_index
         flags = self.flags[kept]
         motion.fill("p", system.p)
         motion.fill("rowdata", system._constants.rowdata)
         motion.fill("active", flags)
         motion.fill("unit", system.units[kept])
-        motion.fill("scale", system.layout.scales)
+        motion.fill("scale", system.scales)
         for options in (raw.setup.options, raw.regular):
             options.tolerance, options.fast_pivot = system.tolerance, system.fast_pivot
             options.mode, options.max_rank = 0, -1
@@ -94,7 +89,7 @@ class Mode:
         raw.s_ref = 0.0
         motion.put("q", state.q)
         raw.t = state.t
-        raw.rank = motion.generic_rank() if kept else 0
+        raw.rank = motion.generic_rank() if len(kept) else 0
         raw.dependent = int(raw.rank < int(flags.sum()))
 
     def settled(self, state: State, precision: float) -> State:

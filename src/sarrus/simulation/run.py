@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import accumulate, pairwise
 from typing import Any
@@ -22,7 +22,7 @@ from sarrus.simulation.callbacks import Shared, numeric_moment
 from sarrus.simulation.contacts import Contacts, Outcome
 from sarrus.simulation.endings import failure
 from sarrus.simulation.events import Change, Event, change_of, describe, make_guards, new_velocities
-from sarrus.simulation.inputs import make_law
+from sarrus.simulation.inputs import Law
 from sarrus.simulation.mode import LOOSE, Mode, shape_of
 from sarrus.simulation.moment import Moment
 from sarrus.simulation.plan import Plan
@@ -31,6 +31,7 @@ from sarrus.simulation.settings import Settings
 from sarrus.simulation.status import Crossing, EventRecord, Stats, Status, where
 from sarrus.simulation.trajectory import Segment, Trajectory
 
+Make = Callable[[State, Settings, Shared], Law]
 SLICE = 0.05  # seconds between looks at the clock and the keyboard
 
 
@@ -38,10 +39,10 @@ class Run:
     """A run from a state to its end: `go`, then `result` makes the trajectory of what it found."""
 
     def __init__(
-        self, mode: Mode, state: State, settings: Settings, inputs: Any, events: Sequence[Event],
+        self, mode: Mode, state: State, settings: Settings, make: Make, events: Sequence[Event],
         contacts: Contacts, held: np.ndarray | None = None, plan: Plan | None = None,
     ):  # fmt: skip
-        """Prepare the integrator; `held`: inputs that a run before this one left, until they are sampled again."""
+        """Prepare the integrator; `make` makes the law, `held` are the inputs that a run before this one left."""
         self.mode, self.start, self.settings, self.events = mode, state, settings, events
         self.plan = plan or Plan(None, settings.drift, settings.baumgarte)
         self.contacts, self.watched = contacts, (*events, *contacts.events)
@@ -51,16 +52,18 @@ class Run:
         self.crossings: list[Crossing] = []
         self.records: list[EventRecord] = []
         self.status = Status("interrupted", "before the first step", float(state.t))
-        self.law = make_law(inputs, settings.sample, state, settings.t_end, self.shared)
+        self.law = make(state, settings, self.shared)
         self.guards = make_guards(self.watched, state, settings.t_end, self.shared)
         self.motion = Motion(shape_of(mode.system), _path(mode.system), _room(settings))
         self.plan.enter(self.motion, mode.system)
         self._prepare(held)
+        self._tell()
         found = contacts.resolve(mode, state, self._inputs(state)) if contacts.sides else Outcome(mode, state)
         self.mode, state = found.mode, found.state
         self.records += found.records
         self.segments = [self._segment()]
         self.mode.enter(self.motion, state)
+        self._tell()
         self._place(state)
         self._watch(found)
 
@@ -87,6 +90,8 @@ class Run:
         if raw.sample > 0:
             raw.samples = math.ceil((t0 - s.first_sample) / raw.sample - 1e-9)
         raw.next_sample = raw.first_sample + raw.samples * raw.sample
+        if self.law.drive is not None:
+            raw.next_sample = min(raw.next_sample, self.law.drive.due)
         if s.method == "radau":
             motion.call("jacobian", derivatives.jacobian(self.mode.system))
         if s.method == "variational":
@@ -97,6 +102,12 @@ class Run:
         for name, callback in (("law", self.law.callback), ("guard", self.guards)):
             self.motion.call(name, callback and callback.function)
         self.motion.raw.guards_need_force = self.guards is not None and self.guards.depends_on("lam")
+        self.motion.raw.loop = self.law.drive and self.law.drive.address
+
+    def _tell(self) -> None:
+        """Tell a controller which constraints are on."""
+        if self.law.drive is not None:
+            self.law.drive.tell(self.mode.active)
 
     def _place(self, state: State) -> None:
         """Put a state into the kernel, to start from there."""
@@ -116,9 +127,7 @@ class Run:
     def _inputs(self, state: State) -> np.ndarray:
         """Inputs at the start, before the kernel asks for them."""
         u = self.motion.u[: state.layout.nu].copy()
-        if self.law.callback is None:
-            return u
-        return self.law.callback.call(numeric_moment(self.mode.system, float(state.t), state.q, state.v, None))
+        return self.law.at(numeric_moment(self.mode.system, float(state.t), state.q, state.v, None), u)
 
     def _segment(self) -> Segment:
         return Segment(self.count, dict(self.mode.active), self.mode.system.p.copy(), bool(self.law.sample))
@@ -266,6 +275,7 @@ class Run:
     def _change_over(self, state: State, found: Outcome) -> None:
         """Start again after a change; the kernel writes the row after it then, if rows belong to steps."""
         self.mode.enter(self.motion, state)
+        self._tell()
         self._place(state)
         self._watch(found)
         if self.segments[-1].start == self.count:
@@ -290,6 +300,7 @@ class Run:
             seconds,
         )  # fmt: skip
         settings = self.settings.to_dict() | self.plan.to_dict() | {"compiled inputs": self.law.compiled}
+        settings |= self.law.drive.record() if self.law.drive else {}
         return Trajectory(
             system, t[:, 0], q, v, a, u, self.status, stats, segments, tuple(self.crossings), tuple(self.records),
             settings,
@@ -305,7 +316,7 @@ class Run:
         u, a, system = self.motion.u[: self.mode.system.layout.nu].copy(), 0 * v, self.mode.system
         with suppress(Exception), np.errstate(all="ignore"):
             if self.law.callback and not self.law.sample and not self.shared.error:
-                u = self.law.callback.call(numeric_moment(system, t, q, v, None))
+                u = self.law.at(numeric_moment(system, t, q, v, None), u)
         u = np.where(np.isfinite(u), u, 0.0)
         with suppress(Exception), np.errstate(all="ignore"):
             a = system.acceleration(system.state(q, v, t), u, active=self.mode.active)

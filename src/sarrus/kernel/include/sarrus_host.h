@@ -28,22 +28,27 @@ SR_EXPORT void sarrus_accelerate(const sr_call *c) {
   }
 }
 
-/* How far the first state of a call is from its constraints; for each row Phi, A v - a, |A| |v| + |a| and |A| scale, rows
-   that are off or identically zero as zeros. out: 4 times SR_M numbers. */
-SR_EXPORT void sarrus_residuals(const sr_call *c, const real *scale, real *out) {
+/* How far the first state of a call is from its constraints: for each row Phi, A v - a and |A| |v| + |a|, rows that are
+   off or identically zero as zeros; then v' M v. out: 3 times SR_M numbers and one. */
+SR_EXPORT void sarrus_residuals(const sr_call *c, real *out) {
+  const real *v = c->in[2];
   real kept[SR_DIM(SR_K)], mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], phi[SR_DIM(SR_K)], a[SR_DIM(SR_K)];
   for (int i = 0; i < SR_K; i++) kept[i] = c->active[sr_kept[i]];
-  for (int i = 0; i < 4 * SR_M; i++) out[i] = 0;
+  for (int i = 0; i <= 3 * SR_M; i++) out[i] = 0;
   sr_place(c->in[0], c->in[1], c->p, kept, mass, jac, phi, a);
-  real *rate = out + SR_M, *size = rate + SR_M, *most = size + SR_M;
+  real *rate = out + SR_M, *size = rate + SR_M, *square = size + SR_M;
   for (int i = 0; i < SR_K; i++) {
     const int row = sr_kept[i];
     out[row] = phi[i], rate[row] = -a[i], size[row] = fabs(a[i]);
   }
   for (int e = 0; e < SR_NA; e++) {
     const int row = sr_kept[sr_a_row[e]];
-    const real part = jac[e] * c->in[2][sr_a_col[e]];
-    rate[row] += part, size[row] += fabs(part), most[row] += fabs(jac[e]) * scale[sr_a_col[e]];
+    const real part = jac[e] * v[sr_a_col[e]];
+    rate[row] += part, size[row] += fabs(part);
+  }
+  for (int e = 0; e < SR_NM; e++) {
+    const int i = sr_m_row[e], j = sr_m_col[e];
+    *square += (i == j ? 1 : 2) * v[i] * mass[e] * v[j];
   }
 }
 

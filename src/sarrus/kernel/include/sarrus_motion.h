@@ -26,6 +26,23 @@ enum { SR_HERMITE, SR_EIGHT, SR_BRIDGED };
 
 enum { SR_NODES = 14, SR_TERMS_A = 10, SR_TERMS_D = 11 };
 
+SR_FN void sr_retract(const real *q, const real *delta, real *out) {
+  for (int i = 0; i < SR_PLAIN; i++) out[sr_plain_q[i]] = q[sr_plain_q[i]] + delta[sr_plain_v[i]];
+  for (int k = 0; k < SR_TURNS; k++) {
+    const real *a = q + sr_turn_q[k], *r = delta + sr_turn_v[k];
+    real *o = out + sr_turn_q[k];
+    const real angle = sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]);
+    const real f = angle > 1e-8 ? sin(angle / 2) / angle : 0.5 - angle * angle / 48;
+    const real b0 = cos(angle / 2), b1 = f * r[0], b2 = f * r[1], b3 = f * r[2];
+    const real w = a[0] * b0 - a[1] * b1 - a[2] * b2 - a[3] * b3, x = a[0] * b1 + a[1] * b0 + a[2] * b3 - a[3] * b2;
+    const real y = a[0] * b2 - a[1] * b3 + a[2] * b0 + a[3] * b1, z = a[0] * b3 + a[1] * b2 - a[2] * b1 + a[3] * b0;
+    const real length = sqrt(w * w + x * x + y * y + z * z);
+    o[0] = w / length, o[1] = x / length, o[2] = y / length, o[3] = z / length;
+  }
+}
+
+#include "sarrus_loop.h"
+
 /* the motion within one step, as a polynomial in s = 0 ... 1 */
 typedef struct {
   long kind;
@@ -100,24 +117,10 @@ typedef struct {
   sr_dense dense;
   void *memory; /* of the implicit method */
   long failed, bad_guard; /* bad_guard: 1 + the index of the guard that was not a number */
+  sr_loop *loop;          /* between the law and the machine; null: nothing */
 } sr_motion;
 
 SR_EXPORT long sarrus_motion_size(void) { return (long)sizeof(sr_motion); }
-
-SR_FN void sr_retract(const real *q, const real *delta, real *out) {
-  for (int i = 0; i < SR_PLAIN; i++) out[sr_plain_q[i]] = q[sr_plain_q[i]] + delta[sr_plain_v[i]];
-  for (int k = 0; k < SR_TURNS; k++) {
-    const real *a = q + sr_turn_q[k], *r = delta + sr_turn_v[k];
-    real *o = out + sr_turn_q[k];
-    const real angle = sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]);
-    const real f = angle > 1e-8 ? sin(angle / 2) / angle : 0.5 - angle * angle / 48;
-    const real b0 = cos(angle / 2), b1 = f * r[0], b2 = f * r[1], b3 = f * r[2];
-    const real w = a[0] * b0 - a[1] * b1 - a[2] * b2 - a[3] * b3, x = a[0] * b1 + a[1] * b0 + a[2] * b3 - a[3] * b2;
-    const real y = a[0] * b2 - a[1] * b3 + a[2] * b0 + a[3] * b1, z = a[0] * b3 + a[1] * b2 - a[2] * b1 + a[3] * b0;
-    const real length = sqrt(w * w + x * x + y * y + z * z);
-    o[0] = w / length, o[1] = x / length, o[2] = y / length, o[3] = z / length;
-  }
-}
 
 /* delta' for a velocity v at delta */
 SR_FN void sr_rate(const real *delta, const real *v, real *out) {
@@ -134,12 +137,16 @@ SR_FN void sr_rate(const real *delta, const real *v, real *out) {
   }
 }
 
+/* what the law is given besides the state */
+SR_FN const real *sr_numbers(const sr_motion *m) { return m->loop && m->loop->numbers ? m->loop->numbers : m->setup.p; }
+
 /* inputs at a state, into m->u unless they are held; a step that ends at a stop sees what they were just before it */
 SR_FN void sr_input(sr_motion *m, real t, const real *q, const real *v) {
   if (!m->law || m->sample > 0) return;
   if (m->next_stop < m->stop_count && t >= m->stops[m->next_stop])
     t = m->stops[m->next_stop] - 4e-16 * fabs(m->stops[m->next_stop]) - 1e-300;
-  if (m->law(&t, q, v, m->setup.p, m->u)) m->failed = 1;
+  if (m->law(&t, q, v, sr_numbers(m), m->u)) m->failed = 1;
+  if (m->loop) sr_limit(m->loop, 0, m->u, m->u);
 }
 
 /* acceleration at a state; returns how well the rows carry (smallest pivot's root or singular value), negative if it failed */
@@ -184,6 +191,7 @@ SR_FN real sr_worst(const sr_motion *m, const real *phi) {
 SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real *v) {
   if (SR_K == 0 || m->correction != SR_PROJECT) return 0;
   real phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)], dv[SR_DIM(SR_NV)], next[SR_DIM(SR_NQ)];
+  int fresh = 0; /* dv belongs to q */
   sr_report report;
   m->projections++;
   m->correct(&t, q, v, setup, phi, rate, dq, 0, &report);
@@ -191,16 +199,17 @@ SR_FN real sr_project(sr_motion *m, real t, const sr_setup *setup, real *q, real
   const real target = m->drift / 16 * (report.accepted < 1 ? report.accepted : 1);
   for (int pass = 0; pass < 12 && size > target; pass++) {
     sr_retract(q, dq, next);
-    m->correct(&t, next, v, setup, phi, rate, 0, 0, &report);
+    m->correct(&t, next, v, setup, phi, rate, 0, dv, &report);
     const real now = sr_worst(m, phi);
-    if (!(now < size)) break;
+    fresh = now < size;
+    if (!fresh) break;
     for (int i = 0; i < SR_NQ; i++) q[i] = next[i];
     const int done = now <= target || now > size / 4;
     size = now;
     if (done && now <= m->drift) break;
     m->correct(&t, q, v, setup, phi, rate, dq, 0, &report);
   }
-  m->correct(&t, q, v, setup, phi, rate, 0, dv, &report);
+  if (!fresh) m->correct(&t, q, v, setup, phi, rate, 0, dv, &report);
   for (int k = 0; k < SR_NV; k++) v[k] += dv[k];
   return size;
 }

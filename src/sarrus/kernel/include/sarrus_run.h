@@ -40,14 +40,55 @@ SR_FN int sr_first_step(sr_motion *m) {
   return 0;
 }
 
+/* a tick of the loop, or a command that takes effect */
+SR_FN int sr_tick(sr_motion *m) {
+  sr_loop *l = m->loop;
+  const real slack = 1e-9 * m->sample;
+  real mq[SR_DIM(SR_NQ)], mv[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], lam[SR_DIM(SR_M)];
+  real due = m->first_sample + m->samples * m->sample; /* a sum would drift by a rounding error each time */
+  int changed = 0;
+  while (m->t >= due - slack) {
+    if (l->count >= l->room) return SR_CALL_FAILED;
+    real *command = l->queue + (l->head + l->count++) % l->room * (1 + SR_NU);
+    sr_measure(l, m->q, m->v, mq, mv);
+    command[0] = due + l->delay;
+    for (int i = 0; i < SR_NU; i++) command[1 + i] = m->u[i];
+    long failed;
+    if (l->step) {
+      if (sr_acceleration(m, m->t, m->q, m->v, &m->setup, a, lam) < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
+      failed = l->step(&m->t, mq, mv, sr_numbers(m), lam, l->memory, command + 1);
+    } else {
+      failed = m->law(&m->t, mq, mv, sr_numbers(m), command + 1);
+    }
+    if (failed) {
+      m->failed = 1;
+      return SR_CALL_FAILED;
+    }
+    due = m->first_sample + ++m->samples * m->sample;
+  }
+  m->next_sample = due;
+  for (; l->count > 0; l->count--, l->head = (l->head + 1) % l->room) {
+    real *command = l->queue + l->head * (1 + SR_NU);
+    if (m->t < command[0] - slack) {
+      if (command[0] < due) m->next_sample = command[0];
+      break;
+    }
+    sr_limit(l, m->sample, m->u, command + 1);
+    for (int i = 0; i < SR_NU; i++) m->u[i] = command[1 + i];
+    changed = 1;
+  }
+  return changed ? sr_refresh(m) : 0;
+}
+
 SR_FN int sr_sample(sr_motion *m) {
   if (!m->law || m->sample <= 0 || m->t < m->next_sample - 1e-9 * m->sample) return 0;
+  if (m->loop) return sr_tick(m);
   if (m->law(&m->t, m->q, m->v, m->setup.p, m->u)) {
     m->failed = 1;
     return SR_CALL_FAILED;
   }
   m->samples++;
-  m->next_sample = m->first_sample + m->samples * m->sample; /* a sum would drift by a rounding error each time */
+  m->next_sample = m->first_sample + m->samples * m->sample;
   return sr_refresh(m);
 }
 

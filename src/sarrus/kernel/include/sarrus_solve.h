@@ -110,11 +110,14 @@ SR_FN void sr_robust(const real *SR_RESTRICT dinv, const real *SR_RESTRICT y, co
     for (int i = 0; i < n - r; i++) c[r + i] -= f * w[i];
   }
 
-  /* R, r x m, as its own array; a pivot may overstate the singular value, so ask again */
+  /* R, r x m, as its own array; a pivot may overstate the singular value, so ask again, unless it cannot do so by as
+     much as to matter: sigma >= 3 pivot / sqrt(4^r + 6 r - 1) (Faddeev; Lawson & Hanson 1974, 6.31) */
   for (int j = 0; j < m; j++)
     for (int i = 0; i < r; i++) R[j * m + i] = i == j ? diagonal[i] : (i < j ? Y[j * n + i] : 0);
-  real smallest = 0;
-  while (r > 0 && !((smallest = sr_smallest(R, m, r)) > tol)) {
+  real smallest = 0, power = 1;
+  for (int i = 0; i < r; i++) power *= 4;
+  const int sure = r > 0 && r < m && 9 * diagonal[r - 1] * diagonal[r - 1] > tol * tol * (power + 6 * r - 1);
+  while (!sure && r > 0 && !((smallest = sr_smallest(R, m, r)) > tol)) {
     for (int j = r - 1; j < m; j++) rest += R[j * m + r - 1] * R[j * m + r - 1];
     r--;
   }

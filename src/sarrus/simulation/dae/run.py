@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,11 +20,11 @@ from sarrus.simulation.dae.forms import Problem, compiled_problem, start_values
 from sarrus.simulation.dae.ida import run_ida
 from sarrus.simulation.endings import raised
 from sarrus.simulation.events import Event
-from sarrus.simulation.inputs import Law, make_law
+from sarrus.simulation.inputs import Law
 from sarrus.simulation.mode import Mode, shape_of
 from sarrus.simulation.plan import Plan
 from sarrus.simulation.progress import Progress
-from sarrus.simulation.run import Keyboard
+from sarrus.simulation.run import Keyboard, Make
 from sarrus.simulation.settings import Settings
 from sarrus.simulation.status import Stats, Status, where
 from sarrus.simulation.trajectory import Segment, Trajectory
@@ -37,16 +36,16 @@ class DaeRun:
     """A run like `simulation.run.Run`, by a solver for differential-algebraic equations."""
 
     def __init__(
-        self, mode: Mode, state: State, settings: Settings, inputs: Any, events: Sequence[Event],
+        self, mode: Mode, state: State, settings: Settings, make: Make, events: Sequence[Event],
         contacts: Contacts, held: np.ndarray | None, plan: Plan,
     ):  # fmt: skip
-        """Prepare the solver; no events, contacts or sampled inputs, hence none `held`."""
-        assert plan.form is not None and held is None
-        _refuse(settings, events, contacts)
+        """Prepare the solver; no events, contacts, controllers or sampled inputs, so none are `held`."""
+        assert plan.form is not None
         self.mode, self.start, self.settings, self.plan = mode, state, settings, plan
         system = mode.system
         self.shared = Shared(system)
-        self.law = make_law(inputs, None, state, settings.t_end, self.shared)
+        self.law = make(state, settings, self.shared)
+        _refuse(settings, events, contacts, self.law)
         self.problem = problem = compiled_problem(system, plan.form.name)
         self.dae = dae = Dae(problem.library, problem.size, problem.nq + problem.nv)
         on, u0 = _independent(mode, state), _inputs(mode, self.law, state)
@@ -84,11 +83,11 @@ class DaeRun:
         return _trajectory(self, system, seconds)
 
 
-def _refuse(settings: Settings, events: Sequence[Event], contacts: Contacts) -> None:
+def _refuse(settings: Settings, events: Sequence[Event], contacts: Contacts, law: Law) -> None:
     """What these solvers do not do."""
     asked = [
         ("events", bool(events)), ("one-sided constraints", bool(contacts.sides)),
-        ("sample", settings.sample is not None),
+        ("sample", settings.sample is not None), ("control", law.drive is not None),
         (f"crossing={settings.crossing!r}", settings.crossing != "continue"),
         (f"drift={settings.drift!r}", settings.drift != "project"),
     ]  # fmt: skip

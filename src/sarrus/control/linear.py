@@ -1,0 +1,162 @@
+"""Linear control on the manifold: what inputs can reach, what outputs show, and the linear quadratic regulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from sarrus.control.builder import Builder
+from sarrus.control.controller import Controller
+from sarrus.control.tasks import traced
+from sarrus.dynamics.linear import Linear, Mode
+from sarrus.dynamics.manifold import plain_map
+from sarrus.errors import StateError
+from sarrus.symbolic.algebra import SX
+
+FAINT = 1e-9  # a mode that inputs or outputs touch less than this, relative to the matrices, does not count as touched
+
+
+def uncontrollable(linear: Linear) -> list[Mode]:
+    """The eigenmodes that no input has a part in (Popov, Belevitch and Hautus: rank [s - A, B] < states).
+
+    Args:
+        linear: from `system.linearise`.
+    """
+    return [mode for mode in linear.modes() if _deficient(linear.A - mode.eigenvalue * np.eye(linear.size), linear.B)]
+
+
+def unobservable(linear: Linear, outputs: Sequence[str]) -> list[Mode]:
+    """The eigenmodes that some measured coordinates do not show.
+
+    Args:
+        linear: from `system.linearise`.
+        outputs: measured coordinates by name: "A" for its position, "A.v" for its velocity.
+    """
+    C = output_rows(linear, outputs)
+    A = linear.A.T
+    return [mode for mode in linear.modes() if _deficient(A - mode.eigenvalue * np.eye(linear.size), C.T)]
+
+
+def output_rows(linear: Linear, names: Sequence[str]) -> np.ndarray:
+    """Rows of C for coordinates by name."""
+    layout, C = linear.system.layout, linear.outputs()
+    rows = []
+    for name in names:
+        rate = name.endswith(".v")
+        where = layout.find(name.removesuffix(".v"), "v")
+        rows.append(C[where.start + rate * layout.nv : where.stop + rate * layout.nv])
+    return np.vstack(rows) if rows else np.zeros((0, linear.size))
+
+
+def _deficient(shifted: np.ndarray, B: np.ndarray) -> bool:
+    both = np.hstack([shifted, B * (np.linalg.norm(shifted) / max(np.linalg.norm(B), 1e-300))]) if B.size else shifted
+    sigma = np.linalg.svd(both, compute_uv=False)
+    return bool(sigma[len(shifted) - 1] < FAINT * sigma[0])
+
+
+class LinearQuadratic(Controller):
+    r"""Linear quadratic regulator about an equilibrium, on the directions that the constraints leave free.
+
+    $u = u_0 - K x$, $x = (θ, ω)$ the reduced state of `Linear`, with K from the Riccati equation of the smallest
+    $\int (\delta^T Q_q \delta + v^T Q_v v + u^T R u)\,dt$. Weights are given for coordinates, which need not be
+    independent.
+
+    Stability: of the linear machine always, if every unstable mode is controllable and shows in the weights (both are
+    checked); of the machine itself near the equilibrium.
+
+    Attributes:
+        gain: K.
+        eigenvalues: of the closed loop, A - B K [1/s].
+    """
+
+    def __init__(self, linear: Linear, states: Mapping[str, float] | None = None, inputs: Any = 1.0):
+        """Solve the Riccati equation and compile the law.
+
+        Args:
+            linear: from `system.linearise`, at an equilibrium.
+            states: weights by name, "A" for a position, "A.v" for a velocity; 1 for all positions and 0 for velocities
+                if not given.
+            inputs: weight of each input: a number, or by name.
+        """
+        from scipy.linalg import solve_continuous_are
+
+        system, layout = linear.system, linear.system.layout
+        if np.linalg.norm(linear.drift) > 1e-6 * (1 + np.linalg.norm(linear.A)):
+            raise StateError(
+                "LinearQuadratic: the state is no equilibrium (its acceleration or velocity is not zero); find the "
+                "inputs that hold it with sr.gravity_compensation and linearise with these"
+            )
+        bad = [mode for mode in uncontrollable(linear) if mode.eigenvalue.real > -1e-9]
+        if bad:
+            raise StateError(f"LinearQuadratic: no input has a part in this mode, which does not decay: {bad[0]}")
+        weights = dict.fromkeys(layout.v_names, 1.0) if states is None else dict(states)
+        C = output_rows(linear, list(weights))
+        size = np.concatenate([np.full(len(output_rows(linear, [name])), w) for name, w in weights.items()])
+        if np.any(size < 0):
+            raise StateError(f"LinearQuadratic: state weights must not be negative, got {states!r}")
+        R = np.ones(layout.nu)
+        for name, w in (inputs if isinstance(inputs, Mapping) else dict.fromkeys(layout.u_names, inputs)).items():
+            R[layout.find(name, "u")] = w
+        if not np.all(R > 0):
+            raise StateError(f"LinearQuadratic: input weights must be positive, got {inputs!r}")
+        try:
+            P = solve_continuous_are(linear.A, linear.B, C.T @ (size[:, None] * C), np.diag(R))
+        except np.linalg.LinAlgError as error:
+            raise StateError(
+                f"LinearQuadratic: the Riccati equation has no stabilising solution ({error}); give weights to all "
+                "modes that do not decay"
+            ) from error
+        self.gain = linear.B.T @ P / R[:, None]
+        self.eigenvalues = np.linalg.eigvals(linear.A - linear.B @ self.gain)
+        self.linear = linear
+        builder = Builder(system)
+        s = builder.machine.s
+        into = self.gain[:, : linear.Tq.shape[0]] @ linear.Tq
+        by_v = self.gain[:, linear.Tq.shape[0] :] @ linear.Tv
+        Kq = ca.reshape(builder.number("KQ", into.ravel(order="F")), *into.shape)
+        Kv = ca.reshape(builder.number("KV", by_v.ravel(order="F")), *by_v.shape)
+        q0, v0 = builder.number("Q0", linear.state.q), builder.number("V0", linear.state.v)
+        u0 = builder.number("U0", linear.u)
+        u = u0 - Kq @ _difference(system, q0, s["q"]) - Kv @ (s["v"] - v0)
+        super().__init__(builder, "", "", plain=u)
+
+
+def _difference(system: Any, start: Any, end: Any) -> Any:
+    """δ with end = start ⊞ δ; for quaternions twice the vector part, which agrees to second order."""
+    layout = system.layout
+    out = SX.zeros(layout.nv, 1)
+    plain_q, plain_v = plain_map(layout)
+    for i, k in zip(plain_q.tolist(), plain_v.tolist(), strict=True):
+        out[k] = end[i] - start[i]
+    for turn in layout.turns:
+        a, b = start[turn.q : turn.q + 4], end[turn.q : turn.q + 4]
+        scalar = ca.dot(a, b)
+        vector = a[0] * b[1:4] - b[0] * a[1:4] - ca.cross(a[1:4], b[1:4])
+        out[turn.v : turn.v + 3] = 2 * ca.if_else(scalar < 0, -1, 1) * vector
+    return out
+
+
+class Law(Controller):
+    """A law of your own, compiled: any expression of the time and the motion.
+
+    Functions given to `simulate` are compiled where they can be; this makes the same code available alone, in a `Loop`
+    without calls to Python, and for `export`.
+
+    Stability: that of the law.
+    """
+
+    def __init__(self, system: Any, function: Any):
+        """Trace and compile the function.
+
+        Args:
+            system: the machine.
+            function: of (t), (t, x) or (t, q, v) that returns one expression for each input (see `Moment`).
+        """
+        builder = Builder(system)
+        u = traced(function, builder.machine.moment, "Law")
+        if u.numel() != system.layout.nu:
+            raise StateError(f"Law: expected {system.layout.nu} input(s) from the function, got {u.numel()}")
+        super().__init__(builder, "", "", plain=u)

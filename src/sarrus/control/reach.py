@@ -1,0 +1,102 @@
+"""What the inputs of a machine can do at a state: move it, serve a task, set constraint forces (sheet 5, 8, 9.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sarrus.control.levels import split
+from sarrus.control.patterns import Patterns
+from sarrus.dynamics.rank import scaled_rows
+from sarrus.dynamics.state import State
+from sarrus.dynamics.system import System
+from sarrus.errors import StateError
+
+
+@dataclass(frozen=True, eq=False)
+class Controllability:
+    """What the inputs can do at a state.
+
+    Attributes:
+        mobility: free directions of motion.
+        reached: how many of them the inputs reach, rank Zᵀ B.
+        unreachable: those that they do not.
+        internal: inputs that move nothing.
+        task: (rows of the task, how many of them can be served: rank K), or None.
+        forces: (wanted rows, how many of them can be set without touching the motion), or None.
+    """
+
+    mobility: int
+    reached: int
+    unreachable: Patterns
+    internal: Patterns
+    task: tuple[int, int] | None = None
+    forces: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        """In words."""
+        lines = [f"the inputs reach {self.reached} of {self.mobility} free directions"]
+        if len(self.unreachable):
+            lines.append(f"not reached: {self.unreachable}")
+        lines.append(f"inputs that move nothing: {self.internal}")
+        if self.task:
+            lines.append(f"task: {self.task[1]} of {self.task[0]} values can be controlled")
+        if self.forces:
+            lines.append(f"forces: {self.forces[1]} of {self.forces[0]} can be set without moving anything")
+        return "\n".join(lines)
+
+
+def controllability(
+    system: System, state: State, task: Any = None, forces: Iterable[str] = (), active: Mapping[str, bool] | None = None
+) -> Controllability:
+    """What the inputs can do at a state.
+
+    Args:
+        system: the machine.
+        state: where.
+        task: as for a controller; its rows are tested by rank J Mob B (sheet 8).
+        forces: names of constraints whose multipliers are wanted.
+        active: constraint name -> False for those switched off.
+    """
+    if state.count is not None:
+        raise StateError("controllability: give one state (state.row(i) picks one from an array of states)")
+    layout = system.layout
+    x = system.terms(state)
+    L, S = scaled_rows(system, x.M, x.A, system.active_rows(active))
+    U, sigma, Vt = np.linalg.svd(S) if S.size else (np.eye(0), np.zeros(0), np.eye(len(L)))
+    r = int(np.sum(sigma > system.tolerance))
+    V1, V2 = Vt[:r].T, Vt[r:].T
+    B = np.linalg.solve(L, x.B)
+    G = V2.T @ B
+    left, values, _, null = split(G, np.ones(layout.nu))
+    directions = np.linalg.solve(L.T, V2 @ left[:, len(values) :]).T
+    served = None
+    if task is not None:
+        J = _jacobian(system, state, task)
+        served = (len(J), len(split(J @ np.linalg.solve(L.T, V2) @ G, np.ones(layout.nu))[1]))
+    rows = [k for name in forces for k in range(*layout.group_rows(name).indices(layout.m)) if k in system.kept]
+    pushed = None
+    if rows:
+        F = (U[rows, :r] / sigma[:r]) @ V1.T @ B
+        strongest = np.linalg.norm(F, 2)
+        pushed = (len(rows), int(np.sum(np.linalg.svd(F @ null, compute_uv=False) > 1e-8 * strongest)))
+    return Controllability(
+        V2.shape[1], len(values), Patterns.of(layout.v_names, directions, np.array(layout.scales)),
+        Patterns.of(layout.u_names, null.T, np.ones(layout.nu)), served, pushed,
+    )  # fmt: skip
+
+
+def _jacobian(system: System, state: State, task: Any) -> np.ndarray:
+    import casadi as ca
+
+    from sarrus.control.tasks import task_terms
+    from sarrus.control.terms import MachineTerms
+    from sarrus.symbolic.algebra import Function
+
+    machine = MachineTerms(system)
+    J = task_terms(machine, task).J
+    function = Function("task", [machine.s[k] for k in ("t", "q", "v", "p")], [ca.densify(J)])
+    return np.array(function(state.t, state.q, state.v, system.p))

@@ -1,0 +1,22 @@
+/* Projected inverse dynamics (sheet 9.1): a task x that is a chart of the free motion follows its reference,
+     J v' + J.v = y,  y = x''d + Kd (x'd - x') + Kp (xd - x),
+   by the inputs of smallest weighted norm. Columns: B, J', h; y less J.v. */
+#ifndef SARRUS_CONTROL_MOTION_H
+#define SARRUS_CONTROL_MOTION_H
+
+/* p from the task: J2'p = y - J1'c */
+SR_FN void sr_task_motion(sr_stack *s, const sr_split *x, int first, int rows, const real *y) {
+  real b[SR_DIM(SR_BIG)];
+  for (int i = 0; i < rows; i++) b[i] = y[i] - sr_product(SR_COLUMN(x, first + i), x->c, x->r);
+  sr_level(s, SR_COLUMN(x, first) + x->r, SR_NV, 1, rows, b);
+}
+
+SR_FN void sr_control_motion(const sr_split *x, const real *y, const real *scale, sr_stack *u) {
+  sr_stack p;
+  sr_start_stack(&p, SR_NV - x->r, 0);
+  sr_task_motion(&p, x, SR_AT_J, SR_NT, y);
+  sr_start_stack(u, SR_NU, scale);
+  sr_move(u, x, SR_AT_B, SR_AT_H, p.x);
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* Task control (sheet 8, 9.5): tasks in strict order follow their references, J v' + J.v = y, whatever else moves.
+
+   direct       K u = y + J Mob h - J a_n with K = J Mob B, where Mob = M^-1 - (its part along the rows), no basis needed
+   minimal      the same in the basis Z of the free motion
+   partitioned  first the motion, dynamically consistent: p = sum of (J Z)^+ in the order of the tasks, then the posture in
+                what they leave free; then the inputs that need the smallest further force A' fC on the constraints
+   In all three a task is met exactly if K has full row rank, passive joints or not; what K cannot serve is left out.
+
+   Columns: B, J' of all tasks, h, and tau0 if there is a posture (SR_POSTURE); y: the tasks; sr_task_end[]: where each of
+   the SR_TASKS tasks ends. */
+#ifndef SARRUS_CONTROL_TASK_H
+#define SARRUS_CONTROL_TASK_H
+
+#include "sarrus_control_motion.h"
+
+enum { SR_DIRECT, SR_MINIMAL, SR_PARTITIONED };
+
+/* one task as a level for the inputs */
+SR_FN void sr_task_level(sr_stack *u, const sr_split *x, int first, int rows, const real *y) {
+  real K[SR_DIM(SR_BIG * SR_NU)], b[SR_DIM(SR_BIG)];
+  const int held = x->r, open = SR_NV - held, direct = SR_FORMULATION == SR_DIRECT;
+  const real *h = SR_COLUMN(x, SR_AT_H);
+  for (int i = 0; i < rows; i++) {
+    const real *J = SR_COLUMN(x, SR_AT_J + first + i);
+    const real all = direct ? sr_product(J, h, SR_NV) - sr_product(J, h, held) : sr_product(J + held, h + held, open);
+    b[i] = y[first + i] + all - sr_product(J, x->c, held);
+    for (int k = 0; k < SR_NU; k++) {
+      const real *B = SR_COLUMN(x, SR_AT_B + k);
+      K[k * rows + i] =
+          direct ? sr_product(J, B, SR_NV) - sr_product(J, B, held) : sr_product(J + held, B + held, open);
+    }
+  }
+  sr_level(u, K, 1, rows, rows, b);
+}
+
+/* the motion of tasks and posture; ft: generalised force J'ft + Nc'tau0 of it, its held part */
+SR_FN void sr_task_free(const sr_split *x, const real *y, sr_stack *p, real *held) {
+  const int r = x->r, open = SR_NV - r;
+  real force[SR_DIM(SR_NV)], ft[SR_DIM(SR_BIG)];
+  sr_stack s;
+  sr_start_stack(p, open, 0);
+  for (int k = 0, first = 0; k < SR_TASKS; first = sr_task_end[k++])
+    sr_task_motion(p, x, SR_AT_J + first, sr_task_end[k] - first, y + first);
+#if SR_POSTURE
+  real wish[SR_DIM(SR_NV)];
+  for (int i = 0; i < open; i++) wish[i] = SR_COLUMN(x, SR_AT_POSTURE)[r + i] - SR_COLUMN(x, SR_AT_H)[r + i];
+  for (int i = 0; i < open; i++) {
+    real sum = 0;
+    for (int j = 0; j < open; j++) sum += p->N[j * open + i] * wish[j];
+    force[i] = sum;
+  }
+  if (p->left)
+    for (int i = 0; i < open; i++) p->x[i] += force[i];
+#else
+  for (int i = 0; i < open; i++) { /* no posture: tau0 = 0, that is J2 ft alone: p + h2 in the span of J2 */
+    real sum = 0;
+    for (int j = 0; j < open; j++) sum += p->N[j * open + i] * SR_COLUMN(x, SR_AT_H)[r + j];
+    force[i] = sum;
+  }
+  if (p->left)
+    for (int i = 0; i < open; i++) p->x[i] -= force[i];
+#endif
+  /* ft of least norm with J2 ft = p + h2 - N tau0, and J1 ft, what it loads the constraints with */
+  for (int i = 0; i < open; i++) {
+    force[i] = p->x[i] + SR_COLUMN(x, SR_AT_H)[r + i];
+#if SR_POSTURE
+    if (p->left)
+      for (int j = 0; j < open; j++)
+        force[i] -= p->N[j * open + i] * SR_COLUMN(x, SR_AT_POSTURE)[r + j];
+#endif
+  }
+  sr_start_stack(&s, SR_NT, 0);
+  sr_level(&s, SR_COLUMN(x, SR_AT_J) + r, 1, SR_NV, open, force);
+  for (int i = 0; i < SR_NT; i++) ft[i] = s.x[i];
+  for (int i = 0; i < r; i++) {
+    held[i] = 0;
+    for (int k = 0; k < SR_NT; k++) held[i] += SR_COLUMN(x, SR_AT_J + k)[i] * ft[k];
+  }
+}
+
+/* level of the further force: fC~ = X (B1 u - held) is to be nothing */
+SR_FN void sr_task_light(sr_stack *u, const sr_split *x, const real *inverse, const real *held) {
+  real A[SR_DIM(SR_BIG * SR_BIG)], Q[SR_DIM(SR_BIG * SR_BIG)], T[SR_DIM(SR_BIG * SR_BIG)];
+  real K[SR_DIM(SR_BIG * SR_BIG)], b[SR_DIM(SR_BIG)], load[SR_DIM(SR_BIG)];
+  const int r = x->r;
+  if (r == 0 || u->left == 0) return;
+  /* the rows themselves, not scaled: |fC| is that of the sheet */
+  for (int k = 0; k < r; k++)
+    for (int j = 0; j < SR_K; j++) A[k * SR_K + j] = sr_entry(x, k, j) / inverse[x->order[j]];
+  sr_orthonormal(A, SR_K, r, 0, Q, T, 0);
+  for (int col = 0; col <= SR_NU; col++)
+    for (int i = 0; i < r; i++) { /* |Q T^-T load| = |T^-T load| */
+      load[i] = col < SR_NU ? SR_COLUMN(x, SR_AT_B + col)[i] : held[i];
+      for (int k = 0; k < i; k++) load[i] -= T[i * SR_BIG + k] * load[k];
+      load[i] /= T[i * SR_BIG + i];
+      if (col < SR_NU)
+        K[col * r + i] = load[i];
+      else
+        b[i] = load[i];
+    }
+  sr_level(u, K, 1, r, r, b);
+}
+
+SR_FN void sr_control_task(const sr_split *x, const real *y, const real *inverse, const real *scale, sr_stack *u) {
+  sr_stack p;
+  real held[SR_DIM(SR_BIG)];
+  sr_start_stack(u, SR_NU, scale);
+  for (int k = 0, first = 0; k < SR_TASKS; first = sr_task_end[k++])
+    sr_task_level(u, x, first, sr_task_end[k] - first, y);
+  if (SR_FORMULATION != SR_PARTITIONED && !SR_POSTURE) return;
+  sr_task_free(x, y, &p, held);
+  sr_move(u, x, SR_AT_B, SR_AT_H, p.x);
+  if (SR_FORMULATION == SR_PARTITIONED) sr_task_light(u, x, inverse, held);
+}
+
+#endif
