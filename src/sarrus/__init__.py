@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from sarrus.analysis.branches import assembly_modes as assembly_modes
     from sarrus.analysis.check import Check as Check
     from sarrus.analysis.check import check as check
+    from sarrus.analysis.compare import Comparison as Comparison
+    from sarrus.analysis.compare import compare as compare
     from sarrus.analysis.diagnose import diagnose as diagnose
     from sarrus.analysis.diagnosis import Diagnosis as Diagnosis
     from sarrus.analysis.map_record import SingularityMap as SingularityMap
@@ -54,6 +56,10 @@ if TYPE_CHECKING:
     from sarrus.control.inverse import gravity_compensation as gravity_compensation
     from sarrus.control.inverse import inverse_dynamics as inverse_dynamics
     from sarrus.dynamics.compile import compile as compile
+    from sarrus.dynamics.formulations import formulation as formulation
+    from sarrus.dynamics.formulations import formulations as formulations
+    from sarrus.dynamics.formulations.matrices import Matrices as Matrices
+    from sarrus.dynamics.formulations.record import Formulation as Formulation
     from sarrus.dynamics.state import State as State
     from sarrus.dynamics.system import System as System
     from sarrus.simulation.audit import AuditError as AuditError
@@ -71,6 +77,15 @@ _LAZY = {
     "assembly_modes": "sarrus.analysis.branches",
     "Check": "sarrus.analysis.check",
     "check": "sarrus.analysis.check",
+    "Comparison": "sarrus.analysis.compare",
+    "compare": "sarrus.analysis.compare",
+    "State": "sarrus.dynamics.state",
+    "System": "sarrus.dynamics.system",
+    "compile": "sarrus.dynamics.compile",
+    "Formulation": "sarrus.dynamics.formulations.record",
+    "formulation": "sarrus.dynamics.formulations",
+    "formulations": "sarrus.dynamics.formulations",
+    "Matrices": "sarrus.dynamics.formulations.matrices",
     "Diagnosis": "sarrus.analysis.diagnosis",
     "diagnose": "sarrus.analysis.diagnose",
     "Reactions": "sarrus.analysis.reactions",
@@ -83,9 +98,6 @@ _LAZY = {
     "track_singularities": "sarrus.analysis.tracking",
     "Reach": "sarrus.analysis.workspace",
     "reach": "sarrus.analysis.workspace",
-    "State": "sarrus.dynamics.state",
-    "System": "sarrus.dynamics.system",
-    "compile": "sarrus.dynamics.compile",
     "control": "sarrus.control",
     "InverseDynamics": "sarrus.control.inverse",
     "gravity_compensation": "sarrus.control.inverse",

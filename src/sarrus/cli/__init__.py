@@ -11,7 +11,7 @@ from typing import Any
 
 import sarrus
 from sarrus.analysis import command as diagnose_command
-from sarrus.analysis import map_command
+from sarrus.analysis import compare_command, map_command
 from sarrus.cli import simulate
 from sarrus.cli.models import ABOUT, load_model
 from sarrus.errors import SarrusError
@@ -73,6 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     diagnose_command.add_arguments(doctor)
     singular = command("map", _map, "Singular positions over one or two coordinates, on all branches.")
     map_command.add_arguments(singular)
+    side = command("compare", _compare, "Formulations and solvers side by side on the motion from the assembled start.")
+    compare_command.add_arguments(side)
     run = command(
         "simulate", simulate.run, "Simulate a machine, check the motion and write it to files.", simulate.MORE
     )
@@ -111,6 +113,10 @@ def _map(options: argparse.Namespace) -> int:
     result = map_command.run(options, load_model)
     print(json.dumps(result.to_dict(), indent=1) if options.json else result)
     return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    return compare_command.run(options, load_model(options.model))
 
 
 def _demo(options: argparse.Namespace) -> int:

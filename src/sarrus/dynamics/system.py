@@ -6,11 +6,12 @@ import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sarrus.dynamics import assembly, linear, manifold, rank
+from sarrus.dynamics import assembly, formulations, linear, manifold, rank
+from sarrus.dynamics.formulations.record import Formulation
 from sarrus.dynamics.functions import Functions
 from sarrus.dynamics.linear import Linear
 from sarrus.dynamics.positions import Request
@@ -23,6 +24,9 @@ from sarrus.kernel.library import Constants, MachineLibrary
 from sarrus.model.lagrangian import Lagrangian
 from sarrus.model.layout import Layout
 from sarrus.model.parts import Model
+
+if TYPE_CHECKING:
+    from sarrus.dynamics.formulations.matrices import Matrices
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +206,14 @@ class System:
             raise StateError(f"this state belongs to {state.layout.name!r}, not to {self.name!r}")
 
     # --- the constrained acceleration ------------------------------------------------------------------------------
-    def acceleration(self, state: State, u: Any = None, f: Any = None, active: Mapping[str, bool] | None = None):
+    def acceleration(
+        self,
+        state: State,
+        u: Any = None,
+        f: Any = None,
+        active: Mapping[str, bool] | None = None,
+        formulation: str | Formulation | None = None,
+    ) -> np.ndarray:
         """Accelerations v̇ of the constrained machine, by compiled code.
 
         Args:
@@ -210,8 +221,33 @@ class System:
             u: inputs, shape (nu,) or (count, nu); zero if not given.
             f: further generalised forces, shape (nv,) or (count, nv).
             active: constraint name -> False for those switched off.
+            formulation: another way to compute them (a name, or `sarrus.formulation(name, ...)`), in plain NumPy; the
+                result is the same.
         """
+        if formulation is not None:
+            return formulations.solve_with(self, state, u, f, active, formulation)[0]
         return self._solve(state, u, f, active)[0]
+
+    def matrices(
+        self,
+        state: State,
+        u: Any = None,
+        f: Any = None,
+        active: Mapping[str, bool] | None = None,
+        **options: Any,
+    ) -> Matrices:
+        """The papers' matrices at one state, by name: `matrices(state).P`, `["Mb"]`; print it for the list.
+
+        Args:
+            state: one state.
+            u: inputs.
+            f: further generalised forces.
+            active: constraint name -> False for those switched off.
+            options: `mu` and `gamma` ("auto" or a number), `factor` ("cholesky", "root", "innovation").
+        """
+        from sarrus.dynamics.formulations.matrices import matrices
+
+        return matrices(self, state, u, f, active, **options)
 
     def solve(self, state: State, u: Any = None, f: Any = None, active: Mapping[str, bool] | None = None) -> Solution:
         """Accelerations and multipliers together with the rank decision; arguments as for `acceleration`."""
@@ -226,7 +262,12 @@ class System:
         return Solution(vdot, lam, ranks.astype(int), int(flags.sum()), names, self.tolerance, accepted, rejected)
 
     def constraint_forces(
-        self, state: State, u: Any = None, f: Any = None, active: Mapping[str, bool] | None = None
+        self,
+        state: State,
+        u: Any = None,
+        f: Any = None,
+        active: Mapping[str, bool] | None = None,
+        formulation: str | Formulation | None = None,
     ) -> ConstraintForces:
         """Multipliers by name, Aᵀλ, each constraint's share of it and whether that share is unique.
 
@@ -235,8 +276,12 @@ class System:
             u: inputs.
             f: further generalised forces.
             active: constraint name -> False for those switched off.
+            formulation: as for `acceleration`.
         """
-        _, lam, _ = self._solve(state, u, f, active)
+        if formulation is not None:
+            lam = formulations.solve_with(self, state, u, f, active, formulation)[1]
+        else:
+            lam = self._solve(state, u, f, active)[1]
         return rank.constraint_forces(self, state, lam, active)
 
     def rank(self, state: State, active: Mapping[str, bool] | None = None) -> Rank:

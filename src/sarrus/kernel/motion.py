@@ -58,8 +58,8 @@ class Shape:
     plain: tuple[tuple[int, int], ...]
     turns: tuple[tuple[int, int], ...]
 
-    def source(self) -> str:
-        """C text of the integrators."""
+    def head(self) -> str:
+        """C text of the sizes, the tables of coordinates and the coefficients of the methods."""
         sizes = {"NQ": self.nq, "NV": self.nv, "NU": self.nu, "NP": self.np, "M": self.m, "K": self.kept}
         sizes |= {"PLAIN": len(self.plain), "TURNS": len(self.turns)}
         lines = ['#include "sarrus_real.h"', *(f"#define SR_{key} {value}" for key, value in sizes.items())]
@@ -67,7 +67,11 @@ class Shape:
             for place, letter in enumerate("qv"):
                 values = ", ".join(str(pair[place]) for pair in pairs) or "0"
                 lines.append(f"SR_TABLE int sr_{name}_{letter}[] = {{{values}}};")
-        return "\n".join([*lines, tables(), *(f'#include "sarrus_{name}.h"' for name in _HEADERS), ""])
+        return "\n".join([*lines, tables(), ""])
+
+    def source(self) -> str:
+        """C text of the integrators."""
+        return "\n".join([self.head(), *(f'#include "sarrus_{name}.h"' for name in _HEADERS), ""])
 
 
 class _Options(ctypes.Structure):
@@ -244,6 +248,12 @@ class Motion:
     def fill(self, field: str, values: Any) -> None:
         """Write an array whose size the shape fixes: p, rowdata, active, unit, scale, atol, u."""
         self._kept[field][:] = values
+
+    def tail(self, values: np.ndarray) -> None:
+        """Put numbers after the row data, where a right-hand side other than the machine's own finds its options."""
+        size = len(self._kept["rowdata"])
+        whole = self._kept["tail"] = np.concatenate([self._kept["rowdata"], values])
+        self._kept["rowdata"], self.raw.setup.rowdata = whole[:size], whole.ctypes.data
 
     def array(self, field: str, values: Any, dtype: Any = float) -> np.ndarray:
         """Point a field at a copy of these values, which is kept alive."""

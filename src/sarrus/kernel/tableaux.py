@@ -204,6 +204,7 @@ def tables() -> str:
         _array("sr_dop853_a", full), _array("sr_dop853_b", DOP853.b), _array("sr_dop853_c", full.sum(axis=1)),
         _array("sr_dop853_e3", DOP853_E3), _array("sr_dop853_e5", DOP853_E5), _array("sr_dop853_d", DOP853_D),
         _array("sr_radau_c", r.c), _array("sr_radau_t", r.t), _array("sr_radau_ti", r.ti),
+        _array("sr_radau_last", np.linalg.inv(r.a)[2]),  # slope at the end of a step, over the step
         f"#define SR_RADAU_REAL {r.real!r}",
         f"#define SR_RADAU_RE {r.pair.real!r}", f"#define SR_RADAU_IM {r.pair.imag!r}",
         *(f"#define SR_RADAU_E{k + 1} ({x!r})" for k, x in enumerate(r.e.tolist())),

@@ -7,10 +7,11 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sarrus.dynamics.formulations.record import Formulation
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
@@ -19,15 +20,20 @@ from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.events import Event, checked_events
 from sarrus.simulation.loop import prepared
 from sarrus.simulation.mode import Mode
+from sarrus.simulation.plan import Plan, make_plan
 from sarrus.simulation.run import Run
 from sarrus.simulation.settings import checked_settings, going_on
 from sarrus.simulation.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from sarrus.simulation.dae.run import DaeRun
 
 log = logging.getLogger("sarrus")
 
 
 def simulate(
     system: System, start: State | Trajectory, t_end: float, *,
+    formulation: str | Formulation | None = None,
     method: str = "dop853", rtol: float = 1e-8, atol: float | Mapping[str, float] | None = None,
     dt: float | None = None, max_step: float = math.inf, inputs: Any = None, control: Any = None,
     sample: float | None = None, events: Sequence[Event] | Event = (), output: Any = "steps",
@@ -43,8 +49,11 @@ def simulate(
         start: a state that satisfies the constraints (`system.assemble`), or a trajectory to be continued, with the
             constraints and parameters that hold at its end, unless `system` has other parameters than its own.
         t_end: when to stop [s].
+        formulation: another way to write the motion (a name, or `sarrus.formulation(name, ...)`); it must make a
+            problem that the method takes.
         method: "dop853" (order 8, the default), "dopri5" (order 5), "radau" (implicit, order 5, for stiff machines), or
             with fixed steps "rk4", "euler" (semi-implicit), "variational" (order 2, energy error bounded for ever).
+            For differential-algebraic forms: "radau", "ida" (SUNDIALS), "generalized-alpha" (fixed steps).
         rtol: relative tolerance of the adaptive methods.
         atol: absolute tolerance of the coordinates' motion (a number, or by name); rtol of a radian or of the machine's
             length if not given.
@@ -84,14 +93,16 @@ def simulate(
     make, sample = prepared(inputs, control, sample, previous)
     if save is not None:
         Trajectory.check_target(save)
+    plan = make_plan(formulation, method, drift, baumgarte, dt)
     settings = checked_settings(
-        system.layout, state.t, t_end, method, rtol, atol, dt, max_step, sample, output, crossing, window, drift,
-        loop_error, baumgarte, max_steps, settle,
+        system.layout, state.t, t_end, method, rtol, atol, dt, max_step, sample, output, crossing, window, plan.drift,
+        loop_error, plan.baumgarte, max_steps, settle,
     )  # fmt: skip
     settings, held = going_on(settings, previous)
     state = mode.require(state, settings.drift, settings.loop_error)
     contacts = Contacts(mode.system, settings.settle, [name for name, on in (active or {}).items() if not on])
-    run = Run(mode, state, settings, make, checked_events(mode.system, events), contacts, held)
+    kind = _kind(plan)
+    run = kind(mode, state, settings, make, checked_events(mode.system, events), contacts, held, plan)
     run.go(progress)
     trajectory = run.result(time.perf_counter() - began, mode.system)
     return _finished(trajectory if previous is None else append(previous, trajectory), save)
@@ -132,3 +143,12 @@ def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) ->
         system.layout.group_rows(name)
         flags[name] = bool(on) and (name not in system.layout.one_sided or flags[name])
     return Mode(system, flags), state, previous
+
+
+def _kind(plan: Plan) -> type[Run] | type[DaeRun]:
+    """The compiled integrators, or the solvers for differential-algebraic forms."""
+    if plan.form is None or not plan.form.index:
+        return Run
+    from sarrus.simulation.dae.run import DaeRun
+
+    return DaeRun

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sarrus.simulation.callbacks import defined_at, place_of
+from sarrus.simulation.callbacks import Shared, defined_at, place_of
 from sarrus.simulation.status import Status, where
 
 if TYPE_CHECKING:
@@ -46,15 +46,20 @@ def failure(run: Run, code: str) -> Status:
 
 def _called(run: Run, t: float, place: str) -> Status:
     """A user's function failed."""
-    error, whose = run.shared.error, run.shared.what
-    if isinstance(error, KeyboardInterrupt):
-        return Status("interrupted", place, t)
-    if error is None and not run.motion.raw.bad_guard:  # a compiled controller, which has no exceptions
+    if run.shared.error is None and not run.motion.raw.bad_guard:  # a compiled controller, which has no exceptions
         return Status("not finite", f"the controller's inputs, {place}", t)
-    if error is None:  # the kernel itself found a guard that is not a number
+    if run.shared.error is None:  # the kernel itself found a guard that is not a number
         event = run.events[run.motion.raw.bad_guard - 1]
         return Status("not finite", f"the guard of event {event.name!r} is nan shortly after{defined_at(event.guard)}, "
                       f"{place}", t)  # fmt: skip
+    return raised(run.shared, t, place)
+
+
+def raised(shared: Shared, t: float, place: str) -> Status:
+    """The status for what a user's function raised, or for Ctrl-C while it was running."""
+    error, whose = shared.error, shared.what
+    if isinstance(error, KeyboardInterrupt):
+        return Status("interrupted", place, t)
     text = str(error) if str(error).startswith(whose) else f"{whose} raised {type(error).__name__}: {error}"
     return Status("callback failed", f"{text}{place_of(error)}", t)
 

@@ -25,6 +25,7 @@ from sarrus.simulation.events import Change, Event, change_of, describe, make_gu
 from sarrus.simulation.inputs import Law
 from sarrus.simulation.mode import LOOSE, Mode, shape_of
 from sarrus.simulation.moment import Moment
+from sarrus.simulation.plan import Plan
 from sarrus.simulation.progress import Progress
 from sarrus.simulation.settings import Settings
 from sarrus.simulation.status import Crossing, EventRecord, Stats, Status, where
@@ -39,10 +40,11 @@ class Run:
 
     def __init__(
         self, mode: Mode, state: State, settings: Settings, make: Make, events: Sequence[Event],
-        contacts: Contacts, held: np.ndarray | None = None,
+        contacts: Contacts, held: np.ndarray | None = None, plan: Plan | None = None,
     ):  # fmt: skip
         """Prepare the integrator; `make` makes the law, `held` are the inputs that a run before this one left."""
         self.mode, self.start, self.settings, self.events = mode, state, settings, events
+        self.plan = plan or Plan(None, settings.drift, settings.baumgarte)
         self.contacts, self.watched = contacts, (*events, *contacts.events)
         self.shared = Shared(mode.system)
         self.rows: list[np.ndarray] = []
@@ -53,6 +55,7 @@ class Run:
         self.law = make(state, settings, self.shared)
         self.guards = make_guards(self.watched, state, settings.t_end, self.shared)
         self.motion = Motion(shape_of(mode.system), _path(mode.system), _room(settings))
+        self.plan.enter(self.motion, mode.system)
         self._prepare(held)
         self._tell()
         found = contacts.resolve(mode, state, self._inputs(state)) if contacts.sides else Outcome(mode, state)
@@ -137,7 +140,7 @@ class Run:
     def go(self, progress: bool | None) -> None:
         """Integrate to the end, or as far as possible."""
         layout, t0 = self.mode.system.layout, float(self.start.t)
-        with _Keyboard(self.shared), Progress(layout.name, t0, self.settings.t_end, progress) as bar:
+        with Keyboard(self.shared), Progress(layout.name, t0, self.settings.t_end, progress) as bar:
             try:
                 self.status = self._advance(bar)
             except KeyboardInterrupt:  # pressed again while something was going on in Python
@@ -296,7 +299,7 @@ class Run:
             float(raw.smallest) if raw.steps else float("nan"), span / raw.steps if raw.steps else float("nan"),
             seconds,
         )  # fmt: skip
-        settings = self.settings.to_dict() | {"compiled inputs": self.law.compiled}
+        settings = self.settings.to_dict() | self.plan.to_dict() | {"compiled inputs": self.law.compiled}
         settings |= self.law.drive.record() if self.law.drive else {}
         return Trajectory(
             system, t[:, 0], q, v, a, u, self.status, stats, segments, tuple(self.crossings), tuple(self.records),
@@ -334,7 +337,7 @@ def _path(system: System) -> Any:
     return system.library.path
 
 
-class _Keyboard:
+class Keyboard:
     """Notes Ctrl-C instead of letting it break in anywhere; a second one breaks in."""
 
     def __init__(self, shared: Shared):

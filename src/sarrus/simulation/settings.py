@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sarrus.errors import StateError
-from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, METHODS
+from sarrus.kernel.motion import CORRECTIONS, CROSSINGS
+from sarrus.kernel.motion import METHODS as ODE_METHODS
 from sarrus.model.layout import Layout
 
 if TYPE_CHECKING:
     from sarrus.simulation.trajectory import Trajectory
 
-FIXED = ("rk4", "euler", "variational")
+# those of the compiled integrators, and those that only solve differential-algebraic forms
+METHODS = (*ODE_METHODS, "ida", "generalized-alpha")
+FIXED = ("rk4", "euler", "variational", "generalized-alpha")
 SMALLEST = 1e-15  # relative tolerances below this cannot even be written into the digits of a number
 
 

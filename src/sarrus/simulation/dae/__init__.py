@@ -1,0 +1,1 @@
+"""Differential-algebraic forms of a machine's motion, and the solvers that integrate them."""

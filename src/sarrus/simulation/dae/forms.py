@@ -1,0 +1,197 @@
+"""The differential-algebraic forms of sheet 10 as F(t, y, y') = 0 with exact derivatives, generated and compiled.
+
+With rows and multipliers scaled by the references d of the rows, and rows that are switched off saying λ = 0:
+
+    index-1       q̇ - N v,  M v̇ + h - B u - Aᵀλ,  A v̇ - γ                      y = (q, v, λ)
+    index-2       q̇ - N v,  M v̇ + h - B u - Aᵀλ,  A v - a                      y = (q, v, λ)
+    index-3       q̇ - N v,  M v̇ + h - B u - Aᵀλ,  Φ                            y = (q, v, λ)
+    ggl           q̇ - N (v + Aᵀμ),  M v̇ + h - B u - Aᵀλ,  Φ,  A v - a          y = (q, v, λ, μ)
+    ggl-implicit  q̇ - N (v + Aᵀμ),  v̇ - w,  M w + h - B u - Aᵀλ,  Φ,  A v - a  y = (q, v, w, λ, μ)
+    coordinate-split  Pc (q̇ - v),  Pc (M v̇ + h - B u),  Φ,  A v - a            y = (q, v)
+
+Nonholonomic rows have no Φ: in its place they say A v = a, and have no μ.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sarrus.dynamics.system import System
+from sarrus.errors import StateError
+from sarrus.kernel import cache
+from sarrus.kernel.library import build_library
+from sarrus.simulation.evaluate import symbols
+from sarrus.simulation.mode import shape_of
+
+# what y consists of besides q and v
+PARTS = {
+    "index-1": ("lam",), "index-2": ("lam",), "index-3": ("lam",), "ggl": ("lam", "mu"),
+    "ggl-implicit": ("w", "lam", "mu"), "coordinate-split": (),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One form of one machine.
+
+    Attributes:
+        form: its name.
+        library: the compiled functions.
+        nq: positions.
+        nv: velocities.
+        kept: rows that are not identically zero.
+        size: entries of y.
+    """
+
+    form: str
+    library: ctypes.CDLL
+    nq: int
+    nv: int
+    kept: int
+    size: int
+
+    def part(self, name: str) -> slice:
+        """Where a part of y is: "q", "v", "w", "lam" or "mu"."""
+        sizes = {"q": self.nq, "v": self.nv, "w": self.nv, "lam": self.kept, "mu": self.kept}
+        start = 0
+        for other in ("q", "v", *PARTS[self.form]):
+            if other == name:
+                return slice(start, start + sizes[other])
+            start += sizes[other]
+        raise KeyError(name)
+
+
+def compiled_problem(system: System, form: str) -> Problem:
+    """A form of a machine, from the cache where it is there.
+
+    Args:
+        system: the machine.
+        form: one of `PARTS`.
+    """
+    x, kept = system.layout, len(system.kept)
+    if form == "coordinate-split" and (x.turns or not all(x.rows[i].holonomic for i in system.kept)):
+        raise StateError(
+            f"{system.name}: 'coordinate-split' divides coordinates into free and dependent ones; it needs a machine "
+            "without quaternions and nonholonomic rows; take 'ggl'"
+        )
+    key = cache.key_of(Path(__file__).read_bytes(), form, system.functions.texts["terms"], repr(system.kept))
+    found = cache.fetch(key, "c")
+    source = _source(system, form) if found is None else found[1].decode()
+    if found is None:
+        cache.store(key, "c", source.encode())
+    size = x.nq + x.nv + sum(x.nv if part == "w" else kept for part in PARTS[form])
+    return Problem(form, ctypes.CDLL(str(build_library(source))), x.nq, x.nv, kept, size)
+
+
+def _equations(system: System, form: str) -> tuple[list[Any], list[Any]]:
+    """Inputs (t, y, y', u, p, on, scale) and the equations of a form, as CasADi expressions."""
+    import casadi as ca
+
+    from sarrus.symbolic.algebra import SX
+
+    s, x = symbols(system), system.layout
+    kept = list(system.kept)
+    on, scale = SX.sym("on", len(kept)), SX.sym("scale", len(kept))
+    sizes = {"w": x.nv, "lam": len(kept), "mu": len(kept)}
+    more = {name: SX.sym(name, sizes[name]) for name in PARTS[form]}
+    rates = {name: SX.sym(f"{name}_rate", size) for name, size in (("q", x.nq), ("v", x.nv))}
+    weight = on * scale
+    A = ca.diag(weight) @ s["A"][kept, :] if kept else SX(0, x.nv)
+    phi, slip = weight * s["phi"][kept], A @ s["v"] - weight * s["at"][kept]
+    lam, idle = more["lam"], 1 - on
+    acceleration = more.get("w", rates["v"])
+    forces = s["M"] @ acceleration + s["h"] - A.T @ lam
+    if x.nu:
+        forces -= s["B"] @ s["u"]
+    along = s["v"]
+    if "mu" in more:
+        along = along + A.T @ more["mu"]
+    holonomic = SX([float(x.rows[i].holonomic) for i in kept]) if kept else SX(0, 1)
+    place = holonomic * phi + (1 - holonomic) * slip
+    rows = [rates["q"] - s["N"] @ along]
+    rows += [rates["v"] - more["w"], forces] if "w" in more else [forces]
+    if form == "index-1":
+        rows.append(A @ rates["v"] - weight * s["gamma"][kept] + idle * lam)
+    elif form == "index-2":
+        rows.append(slip + idle * lam)
+    elif form == "index-3":
+        rows.append(place + idle * lam)
+    else:
+        rows += [slip + idle * lam, holonomic * phi + (1 - holonomic * on) * more["mu"]]
+    y = ca.vertcat(s["q"], s["v"], *more.values())
+    yp = ca.vertcat(rates["q"], rates["v"], *(SX.sym(f"{name}_rate", sizes[name]) for name in more))
+    return [s["t"], y, yp, s["u"], s["p"], on, scale], rows
+
+
+def _source(system: System, form: str) -> str:
+    import casadi as ca
+
+    from sarrus.kernel.printer import c_function
+    from sarrus.symbolic.algebra import SX, Function
+
+    split = form == "coordinate-split"
+    inputs, rows = _equations(system, "ggl" if split else form)
+    F, c = ca.vertcat(*rows), SX.sym("c")
+    names = ["t", "y", "yp", "u", "p", "on", "scale"]
+    J = ca.densify(ca.jacobian(F, inputs[1]) + c * ca.jacobian(F, inputs[2]))
+    stem = "sr_whole" if split else "sr"
+    equations = Function(f"{stem}_equations", inputs, [ca.cse(ca.densify(F))])
+    derivatives = Function(f"{stem}_derivatives", [*inputs[:3], c, *inputs[3:]], [ca.cse(ca.vec(J))])
+    x = system.layout
+    places = {v: q for q, v in shape_of(system).plain}
+    places |= {turn.v + k: turn.q + 1 + k for turn in x.turns for k in range(3)}
+    listed = ", ".join(str(places[k]) for k in range(x.nv)) or "0"
+    return "\n".join([
+        shape_of(system).head(),
+        f"#define SR_N {2 * x.nv if split else F.numel()}",
+        f"#define SR_SPLIT {int(split)}",
+        f"#define SR_ALPHA {int(form == 'index-3')}",
+        f"SR_TABLE int sr_q_of[] = {{{listed}}};",
+        '#include "sarrus_motion.h"',
+        c_function(equations, names, ["out"]),
+        c_function(derivatives, [*names[:3], "c", *names[3:]], ["out"]),
+        *(_rows_source(system) if split else []),
+        '#include "sarrus_dae.h"',
+        "",
+    ])  # fmt: skip
+
+
+def _rows_source(system: System) -> list[str]:
+    """C text of `sr_split_rows`, the scaled rows A one after the other, and the header that splits."""
+    import casadi as ca
+
+    from sarrus.kernel.printer import c_function
+    from sarrus.symbolic.algebra import SX, Function
+
+    s, kept = symbols(system), list(system.kept)
+    on, scale = SX.sym("on", len(kept)), SX.sym("scale", len(kept))
+    A = ca.diag(on * scale) @ s["A"][kept, :] if kept else SX(0, system.layout.nv)
+    inputs = [s["t"], s["q"], s["p"], on, scale]
+    rows = Function("sr_split_rows", inputs, [ca.cse(ca.densify(ca.vec(ca.densify(A).T)))])
+    return [c_function(rows, ["t", "q", "p", "on", "scale"], ["out"]), '#include "sarrus_split.h"']
+
+
+def start_values(system: System, problem: Problem, state: Any, u: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Consistent y and y' at a state: multipliers of the rows that are on, accelerations, q̇ = N v."""
+    rows = np.zeros(system.layout.m)
+    kept = list(system.kept)
+    rows[kept] = on
+    terms = system.terms(state)
+    A = (terms.A[kept] / system.norms[:, None]) * on[:, None]
+    gamma = terms.gamma[kept] / system.norms * on
+    n, k = len(terms.h), len(kept)
+    K = np.block([[terms.M, -A.T], [A, np.diag(1.0 - on)]])
+    solution = np.linalg.solve(K, np.concatenate([terms.B @ u - terms.h, gamma]))
+    y, yp = np.zeros(problem.size), np.zeros(problem.size)
+    y[problem.part("q")], y[problem.part("v")] = state.q, state.v
+    yp[problem.part("q")], yp[problem.part("v")] = terms.N @ state.v, solution[:n]
+    if "lam" in PARTS[problem.form]:
+        y[problem.part("lam")] = solution[n : n + k]
+    if "w" in PARTS[problem.form]:
+        y[problem.part("w")] = solution[:n]
+    return y, yp

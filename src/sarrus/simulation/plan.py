@@ -1,0 +1,110 @@
+"""Formulation and method, matched by the problem that the one makes and the other takes, before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sarrus.dynamics.formulations import chosen, formulations
+from sarrus.dynamics.formulations.record import Formulation
+from sarrus.dynamics.system import System
+from sarrus.errors import StateError
+from sarrus.kernel.motion import Motion
+
+# method -> differential indices of the problems it takes; 0 is an ODE
+ACCEPTS: Mapping[str, tuple[int, ...]] = {
+    "dop853": (0,),
+    "dopri5": (0,),
+    "radau": (0, 1, 2, 3),
+    "rk4": (0,),
+    "euler": (0,),
+    "variational": (),
+    "ida": (1, 2, 3),
+    "generalized-alpha": (3,),
+}
+# what a method that takes no ODE gets if nobody names a formulation
+_USUAL = {"ida": "ggl", "generalized-alpha": "index-3"}
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a run computes accelerations.
+
+    Attributes:
+        form: the formulation, or None for the default one.
+        drift: how drift is corrected.
+        baumgarte: gains of Baumgarte's correction [1/s].
+    """
+
+    form: Formulation | None
+    drift: str
+    baumgarte: tuple[float, float]
+
+    def enter(self, motion: Motion, system: System) -> None:
+        """Put the formulation's right-hand side in place of the default one."""
+        if self.form is None or self.form.name == "baumgarte":
+            return
+        from sarrus.dynamics.formulations.compiled import choice, right_hand_side
+
+        motion.tail(choice(system, self.form))
+        motion.call("state", right_hand_side(system))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for the record."""
+        if self.form is None:
+            return {}
+        options = {k: np.asarray(v).tolist() for k, v in self.form.options.items() if v is not None}
+        return {"formulation": self.form.name, "formulation options": options}
+
+
+def make_plan(
+    formulation: str | Formulation | None, method: str, drift: str, baumgarte: tuple[float, float], dt: float | None
+) -> Plan:
+    """A plan, or an error that says what fits instead.
+
+    Args:
+        formulation: name or formulation, or None for the default.
+        method: integrator.
+        drift: as asked for.
+        baumgarte: gains as asked for.
+        dt: length of fixed steps [s], if they are fixed.
+    """
+    if method not in tuple(ACCEPTS):
+        return Plan(None, drift, baumgarte)  # which the settings refuse
+    formulation = _USUAL.get(method) if formulation is None else formulation
+    if formulation is None:
+        return Plan(None, drift, baumgarte)
+    form = chosen(formulation)
+    if not fits(form, method):
+        raise StateError(_mismatch(form, method))
+    if not form.stabilised:
+        return Plan(form, drift, baumgarte)
+    if drift != "project":
+        raise StateError(f"formulation {form.name!r} corrects drift by itself; leave out drift={drift!r}")
+    if form.name == "baumgarte":
+        return Plan(form, "baumgarte", (float(form.options["alpha"]), float(form.options["beta"])))
+    if form.options["h"] == "auto" and dt is not None and dt > 0:
+        form = form.with_options(h=dt if method == "rk4" else 2 * dt)  # Euler's steps must be shorter than h
+    return Plan(form, "free", baumgarte)
+
+
+def fits(form: Formulation, method: str) -> bool:
+    """Whether a method takes the problem that a formulation makes."""
+    if form.name == "regularised":  # errors are damped within a time that is the step's own (sheet 10)
+        return method in ("rk4", "euler")
+    return form.index in ACCEPTS[method]
+
+
+def _mismatch(form: Formulation, method: str) -> str:
+    fitting = [repr(name) for name in ACCEPTS if fits(form, name)]
+    others = [x.name for x in formulations() if fits(x, method)]
+    text = (
+        f"formulation {form.name!r} makes an {form.problem}"
+        if not form.index
+        else (f"formulation {form.name!r} makes a {form.problem}")
+    )
+    text += f", which method {method!r} does not take.\n  methods that do: {', '.join(fitting) or 'none'}"
+    return text + f"\n  formulations that {method!r} takes: {', '.join(others) or 'only the default one'}"
