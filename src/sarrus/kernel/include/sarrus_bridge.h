@@ -149,27 +149,41 @@ SR_FN int sr_bridge_sweep(sr_motion *m, sr_dense *d, const real *x, sr_setup *se
   return 0;
 }
 
-/* where along the bridge the rows carry least, by golden section between the neighbours of the weakest node */
+/* Where along the bridge the rows carry least, between the neighbours of the weakest node, by Brent's method: the square of
+   the smallest singular value is smooth, so parabolas through the three best points soon find its minimum. */
 SR_FN real sr_bridge_closest(sr_motion *m, const sr_dense *d, const real *x, const real *support, sr_setup *setup,
                              real *sigma) {
   int weakest = 0;
   for (int k = 1; k < SR_NODES; k++)
     if (support[k] < support[weakest]) weakest = k;
   real low = weakest > 0 ? x[weakest - 1] : -1, high = weakest < SR_NODES - 1 ? x[weakest + 1] : 1;
-  const real g = 0.6180339887498949;
-  real b = high - g * (high - low), c = low + g * (high - low);
-  real fb = sr_bridge_support(m, d, b, setup), fc = sr_bridge_support(m, d, c, setup);
-  for (int pass = 0; pass < 60 && high - low > 1e-14; pass++) {
-    if (fb < fc) {
-      high = c, c = b, fc = fb, b = high - g * (high - low);
-      fb = sr_bridge_support(m, d, b, setup);
+  real best = x[weakest], second = best, third = best, last = 0, older = 0; /* places, the last steps */
+  real f_best = sr_bridge_support(m, d, best, setup), f_second = f_best, f_third = f_best; /* singular values */
+  for (int pass = 0; pass < 60 && f_best > 0; pass++) {
+    const real middle = (low + high) / 2, least = 1e-10 * fabs(best) + 1e-15;
+    if (fabs(best - middle) <= 2 * least - (high - low) / 2) break;
+    const real r = (best - second) * (f_best * f_best - f_third * f_third);
+    const real w = (best - third) * (f_best * f_best - f_second * f_second);
+    const real p = (best - second) * r - (best - third) * w, q = 2 * (w - r), jump = q != 0 ? p / q : 0;
+    if (q != 0 && fabs(jump) < fabs(older) / 2 && best + jump > low && best + jump < high)
+      older = last, last = jump;
+    else
+      older = best < middle ? high - best : low - best, last = 0.3819660112501051 * older;
+    const real at = best + (fabs(last) > least ? last : (last > 0 ? least : -least));
+    const real f = sr_bridge_support(m, d, at, setup);
+    if (f <= f_best) {
+      *(at < best ? &high : &low) = best;
+      third = second, f_third = f_second, second = best, f_second = f_best, best = at, f_best = f;
     } else {
-      low = b, b = c, fb = fc, c = low + g * (high - low);
-      fc = sr_bridge_support(m, d, c, setup);
+      *(at < best ? &low : &high) = at;
+      if (f <= f_second || second == best)
+        third = second, f_third = f_second, second = at, f_second = f;
+      else if (f <= f_third || third == best || third == second)
+        third = at, f_third = f;
     }
   }
-  *sigma = fb < fc ? fb : fc;
-  return fb < fc ? b : c;
+  *sigma = f_best;
+  return best;
 }
 
 /* iterate sweeps over an interval of length d->h; 0 when they have settled, else why not (SR_GO_ON: try a shorter one) */
