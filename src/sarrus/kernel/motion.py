@@ -28,7 +28,7 @@ CROSSINGS = ("continue", "stop", "release")
 CORRECTIONS = ("project", "baumgarte", "free")
 UNWATCHED = 2  # SR_UNWATCHED, in place of a guard's direction
 
-_HEADERS = ("types", "motion", "explicit", "radau", "variational", "bridge", "dense", "run", "rank")
+_HEADERS = ("types", "motion", "explicit", "radau", "variational", "bridge", "dense", "events", "run", "rank")
 _TERMS_A, _TERMS_D = 10, 11  # SR_TERMS_A, SR_TERMS_D
 
 _real, _long, _pointer = ctypes.c_double, ctypes.c_long, ctypes.c_void_p

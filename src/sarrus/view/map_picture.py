@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sarrus.errors import SarrusError
-from sarrus.view.plot import COLOURS, ENDINGS, STYLES
+from sarrus.view.plot import COLOURS, STYLES, figure_class
 
 if TYPE_CHECKING:
     from sarrus.analysis.map_record import Branch, SingularityMap
@@ -45,13 +43,7 @@ def plot_map(found: SingularityMap, path: Any = None) -> Any:
     Raises:
         SarrusError: matplotlib is not installed, or the file's ending is unknown.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        text = "plots need matplotlib, which is not installed; get it with: pip install 'sarrus[plot]'"
-        raise SarrusError(text) from error
-    if path is not None and Path(path).suffix.lower() not in ENDINGS:
-        raise SarrusError(f"plot: cannot write {str(path)!r}; let the name end in {', '.join(ENDINGS)}")
+    Figure = figure_class(path)
     if len(found.coordinates) == 2:
         figure = Figure(figsize=(10.5, 7.2), layout="constrained")
         _plane(figure, found)

@@ -224,6 +224,18 @@ def _shares(
 # --- the figure ----------------------------------------------------------------------------------------------------
 
 
+def figure_class(path: Any) -> Any:
+    """Matplotlib's figure, or an error if there is none or it could not be written to this path."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        text = "plots need matplotlib, which is not installed; get it with: pip install 'sarrus[plot]'"
+        raise SarrusError(text) from error
+    if path is not None and Path(path).suffix.lower() not in ENDINGS:
+        raise SarrusError(f"plot: cannot write {str(path)!r}; let the name end in {', '.join(ENDINGS)}")
+    return Figure
+
+
 def plot_trajectory(traj: Trajectory, path: Any = None, *, title: str | None = None) -> Any:
     """One page with coordinates, velocities, forces, energies, loop error and singular values.
 
@@ -238,13 +250,7 @@ def plot_trajectory(traj: Trajectory, path: Any = None, *, title: str | None = N
     Raises:
         SarrusError: matplotlib is not installed, or the file's ending is unknown.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        text = "plots need matplotlib, which is not installed; get it with: pip install 'sarrus[plot]'"
-        raise SarrusError(text) from error
-    if path is not None and Path(path).suffix.lower() not in ENDINGS:
-        raise SarrusError(f"plot: cannot write {str(path)!r}; let the name end in {', '.join(ENDINGS)}")
+    Figure = figure_class(path)
     panels = curves(traj)
     height = (len(panels) + 1) // 2
     figure = Figure(figsize=(14, 1.4 + 2.3 * height), layout="constrained")
