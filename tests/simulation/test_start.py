@@ -142,3 +142,13 @@ def test_near_a_singular_position_velocities_are_compared_with_what_the_row_usua
     assert sr.simulate(system, slipping(np.pi / 2 - 1e-9), 0.01).status.ok
     with pytest.raises(StateError, match="velocities at the start break constraint 'slider'"):
         sr.simulate(system, slipping(0.3), 0.01)
+
+
+def test_the_version_is_looked_up_once_however_many_runs_there_are():
+    """Reading the package's metadata takes longer than a short run."""
+    from sarrus.simulation import settings
+
+    system = library("pendulum")
+    runs = [sr.simulate(system, system.assemble(), 0.1) for _ in range(3)]
+    assert {traj.settings["version"] for traj in runs} == {sr.__version__}
+    assert settings._version.cache_info().misses == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 from collections.abc import Mapping
@@ -55,7 +56,7 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for the record."""
         kept = ("t_end", "method", "crossing", "drift", "loop_error", "max_steps")
-        out: dict[str, Any] = {"version": version("sarrus")} | {key: getattr(self, key) for key in kept}
+        out: dict[str, Any] = {"version": _version()} | {key: getattr(self, key) for key in kept}
         out |= {"dt": self.dt} if self.fixed else {"rtol": self.rtol, "atol": self.atol.tolist()}
         out |= {"max_step": self.max_step} if math.isfinite(self.max_step) else {}
         out |= {"sample": self.sample, "first sample": self.first_sample} if self.sample else {}
@@ -71,6 +72,12 @@ def _real(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return math.nan
+
+
+@functools.cache
+def _version() -> str:
+    """Of this package; looked up once, which takes longer than a short run."""
+    return version("sarrus")
 
 
 def _choice(what: str, value: Any, known: tuple[str, ...]) -> str:
