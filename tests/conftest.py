@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 import zlib
 
@@ -26,6 +27,8 @@ _TEMPORARY_CACHE = pytest.StashKey[str]()
 def pytest_configure(config: pytest.Config) -> None:
     """Point the compile cache away from the user's, once per run and before the workers start."""
     np.seterr(over="raise", invalid="raise", divide="raise")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background, where Ctrl-C is switched off
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         return  # a pytest-xdist worker inherits the variable, so that a machine is compiled once per run
     kept = os.environ.get("SARRUS_TEST_CACHE")
