@@ -12,26 +12,39 @@ import pytest
 import sarrus as sr
 from sarrus.kernel.compiler import INCLUDE, find_compiler
 
-from .support import machine
+from .support import LAWS, laws, machine
 
 
-def test_exported_c_stands_alone_and_gives_the_same_inputs(tmp_path, rng):
-    system = machine("planar_platform")
-    control = sr.control.TaskSpace(system, ["platform.x"], [0.1], formulation="minimal")
+@pytest.mark.parametrize("name", LAWS)
+def test_exported_c_stands_alone_and_gives_the_same_inputs(name, tmp_path, rng):
+    control = laws()[name]
+    system = control.system
     source = control.export(tmp_path / "robot")
     library = tmp_path / "controller.so"
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-Wno-unused-variable"]
+    strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
     call = [*find_compiler(), *strict, "-O1", "-shared", "-fPIC", str(source), "-o", str(library), "-lm"]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    law = ctypes.CDLL(str(library)).sarrus_law
-    numbers = np.loadtxt(source.parent / "numbers.txt")
+    code = ctypes.CDLL(str(library))
+    numbers = np.loadtxt(source.parent / "numbers.txt", ndmin=1)
     home = system.assemble()
-    v = system.projector(home) @ rng.uniform(-1, 1, 9)
-    u = np.zeros(3)
+    v = system.projector(home) @ rng.uniform(-1, 1, system.layout.nv)
+    u = np.zeros(system.layout.nu)
     arrays = [np.array([0.3]), home.q.copy(), v, numbers, u]
-    assert law(*(ctypes.c_void_p(a.ctypes.data) for a in arrays)) == 0
-    np.testing.assert_allclose(u, control(0.3, home.q, v), rtol=1e-9)
+    assert code.sarrus_law(*(ctypes.c_void_p(a.ctypes.data) for a in arrays)) == 0
+    # another level of optimisation: sums in another order
+    np.testing.assert_allclose(u, control(0.3, home.q, v), atol=1e-12 * (1 + np.abs(u).max()))
+    arrays[1][0] = np.nan
+    assert code.sarrus_law(*(ctypes.c_void_p(a.ctypes.data) for a in arrays)) == 1
+    if control.memory_size:
+        lam, memory = np.full(system.layout.m, 7.0), control.init()
+        arrays = [np.array([0.3]), home.q.copy(), v, numbers, lam, memory, u]
+        for _ in range(2):
+            expected, after = control.step(arrays[0][0], home.q, v, lam, memory)
+            assert code.sarrus_step(*(ctypes.c_void_p(a.ctypes.data) for a in arrays)) == 0
+            np.testing.assert_allclose(u, expected, atol=1e-12 * (1 + np.abs(u).max()))
+            np.testing.assert_allclose(memory, after, rtol=1e-12)
+            arrays[0][0] += 0.1
     text = source.read_text()
     assert "malloc" not in text
     assert "static real" not in text
@@ -94,6 +107,40 @@ def test_controllers_share_code_and_differ_in_numbers():
         ),
         (lambda s: sr.control.QuasiVelocityTracking(s, [0, 0]), "reference: expected 6 value"),
         (
+            lambda s: sr.control.ProjectedInverseDynamics(s, ["q1", "q2", "q4", "q5"], [0] * 4),
+            r"q1, q2, q4, q5 are 4 value\(s\), of which geared chain can move 3 independently",
+        ),
+        (
+            lambda s: sr.control.TaskSpace(s, machine("four_bar").task("orientation", "coupler"), [1, 0, 0, 0]),
+            r"made for another machine, with the coordinates A, B, C; use system.task\(...\) of geared chain itself",
+        ),
+        (
+            lambda s: sr.control.TaskSpace(s, "q1", 0.0, then=["q4"]),
+            r"then: expected a list of pairs \(task, reference\)",
+        ),
+        (lambda s: sr.control.TaskSpace(s, "q1", 0.0, then=[("q4", 1, 2)]), "then: expected a list of pairs"),
+        (
+            lambda s: sr.control.TaskSpace(s, "q1", 0.0, posture="gravity effort"),
+            "posture: expected a sr.control.Posture",
+        ),
+        (
+            lambda s: sr.control.TaskSpace(s, "q1", 0.0, posture=sr.control.Posture(lambda t, x: t * x["q4"])),
+            "not of time or velocities",
+        ),
+        (lambda s: sr.control.TaskSpace(s, "q1", lambda t: [np.nan]), "contains a number that is not finite"),
+        (
+            lambda s: sr.control.HybridMotionForce(s, ["q1", "q4", "q5", "q6"], [0] * 4, ["gear2"]),
+            r"forces: expected a mapping from names of constraints to references, got \['gear2'\]",
+        ),
+        (
+            lambda s: sr.control.HybridMotionForce(s, ["q1", "q4", "q5", "q6"], [0] * 4, {"gear2": 1.0}, kf="high"),
+            "kf: expected a non-negative number",
+        ),
+        (
+            lambda s: sr.control.TaskSpace(s.description, "q1", 0.0),
+            "expected a compiled machine, got Model; use sr.compile",
+        ),
+        (
             lambda s: sr.control.HybridMotionForce(s, ["q1", "q4", "q5", "q6"], [0] * 4, {"gear2": 1.0, "gear2 ": 2.0}),
             "unknown constraint or row 'gear2 '",
         ),
@@ -118,6 +165,9 @@ def test_machines_that_a_law_is_not_for():
     mech.prescribe("drive", "A", np.sin)
     with pytest.raises(sr.StateError, match="constraint 'drive' moves with time"):
         sr.control.QuasiVelocityTracking(sr.compile(mech), [0, 0])
+    for law in (sr.control.QuasiVelocityRegulation, sr.control.DependentCoordinates):
+        with pytest.raises(sr.StateError, match="constraint 'drive' moves with time; this law is for steady ones"):
+            law(sr.compile(mech), [0, 0])
     assert machine("andrews").layout.nu == 0
 
 

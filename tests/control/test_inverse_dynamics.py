@@ -259,7 +259,7 @@ def test_one_sided_forces_stay_on_their_side():
     assert firm.feasible
     np.testing.assert_allclose(firm.lam, [11, 5], rtol=1e-9)
     np.testing.assert_allclose(firm.force_error, [np.nan, 0], atol=1e-9)
-    with pytest.raises(sr.UnknownNameError, match="unknown constraint 'left pat'"):
+    with pytest.raises(sr.UnknownNameError, match=r"unknown constraint or row 'left pat'\. Did you mean 'left pad'"):
         sr.inverse_dynamics(system, state, unilateral=["left pat"])
 
 
@@ -284,8 +284,89 @@ def test_what_makes_no_sense_is_refused():
         (dict(weights="limits"), "all of whose inputs have limits"),
         (dict(limits={"left1": (2, 1)}), "expected a positive number or \\(low, high\\)"),
         (dict(forces={"left grip": [1.0]}), "expected one number for each of its rows"),
+        (dict(forces={"left grip": np.inf}), "expected one number for each of its rows"),
+        (dict(forces={"left grip": "tight"}), "forces of 'left grip': expected numbers, got 'tight'"),
+        (dict(forces=["left grip"]), "forces: expected a mapping from names of constraints to wanted multipliers"),
+        (dict(forces={"left grip.y": 1.0}), "this row carries no force"),
         (dict(accelerations=np.zeros(4)), "accelerations: expected 9 values"),
+        (dict(accelerations={"object": [0.0, np.nan, 0.0]}), "accelerations: expected finite numbers for object"),
+        (dict(accelerations={"object": "still"}), "accelerations of 'object': expected numbers, got 'still'"),
+        (dict(weights={"left1": np.inf}), "one positive number for each"),
+        (dict(weights={"left1": "small"}), "weights of 'left1': expected numbers, got 'small'"),
+        (dict(weights={"left1": [1.0, 2.0]}), "one positive number for each"),
     ]
     for options, text in cases:
         with pytest.raises(sr.StateError, match=text):
             sr.inverse_dynamics(system, state, **options)
+    with pytest.raises(sr.StateError, match="expected a compiled machine, got Mechanism; use sr"):
+        sr.inverse_dynamics(sr.library.build("four_bar"), state)
+
+
+def test_inputs_without_a_choice():
+    """Limits that leave an input one value, or all of them: a bound, not a contradiction."""
+    system = machine("two_arms")
+    state = system.assemble()
+    free = sr.inverse_dynamics(system, state)
+    for value in (0.0, 3.0):
+        found = sr.inverse_dynamics(system, state, limits={"left1": (value, value), "right2": (-100.0, 100.0)})
+        assert found.feasible
+        assert found.u[0] == pytest.approx(value, abs=1e-12)
+        E, e = dense(system, state, np.zeros(system.layout.nv))
+        expected = solve_qp(
+            np.eye(6), np.zeros(6), A=np.vstack([E, np.eye(6)[:1]]), b=np.array([*e, value]), solver="quadprog"
+        )
+        np.testing.assert_allclose(found.u, expected, atol=1e-8 * np.abs(free.u).max())
+        stuck = sr.inverse_dynamics(system, state, limits=(value, value))
+        np.testing.assert_allclose(stuck.u, value, atol=1e-12)
+        assert not stuck.feasible
+        assert stuck.reason == "the limits do not allow it"
+        miss = system.acceleration(state, np.full(6, value))
+        assert stuck.residual == pytest.approx(np.sqrt(miss @ system.terms(state).M @ miss), rel=1e-9)
+
+
+def test_a_force_is_named_by_its_row_too():
+    system = machine("two_arms")
+    state = system.assemble()
+    rows = [system.layout.rows[k].name for k in range(3)]
+    found = sr.gravity_compensation(system, state, forces={rows[0]: -15.0, rows[2]: 4.0})
+    np.testing.assert_allclose(found.lam[[0, 2]], [-15, 4], rtol=1e-9)
+    whole = sr.gravity_compensation(system, state, forces={"left grip": [-15.0, 4.0, np.nan]})  # those with a force
+    np.testing.assert_allclose(whole.u, found.u, rtol=1e-9)
+
+
+def test_along_a_trajectory_contacts_and_parameters_are_those_of_the_moment():
+    """An arm leans on a one-sided wall for a while, and its load changes meanwhile: the inputs come back everywhere."""
+    mech = sr.Mechanism("arm and wall", planar=True)
+    upper = mech.body("upper", 1.0, com=(0.5, 0), inertia=sr.rod(1.0, 1.0))
+    lower = mech.body("lower", sr.parameter("load", 1.0), com=(0.5, 0))
+    mech.revolute("A", mech.ground, upper, initial=0.3)
+    mech.revolute("B", upper, lower, at=(1, 0), initial=1.2)
+    mech.close("wall", sr.plane_on(mech.ground, (1.2, 0), "x"), sr.point_on(lower, (1, 0)))
+    mech.one_sided("wall", "below")
+    mech.motor("A")
+    mech.motor("B")
+    system = sr.compile(mech)
+    path = sr.control.Samples([0.0, 1.4, 2.0, 3.0], [[0.4, 1.0], [0.4, 1.0], [0.9, 1.6], [0.9, 1.6]])
+    control = sr.control.HybridMotionForce(system, ["A", "B"], path, {"wall": lambda t: -10 * (1.5 - t)})
+    heavier = sr.Event("more", lambda t: t - 1.2, direction=1, action=sr.Change(parameters={"load": 1.3}))
+    start = system.assemble({"A": 0.9, "B": 1.6})
+    traj = sr.simulate(system, start, 3.0, control=control, events=[heavier], rtol=1e-10)
+    assert traj.status.ok
+    assert {(segment.active["wall"], segment.p[0]) for segment in traj.segments} >= {
+        (False, 1.0), (True, 1.0), (True, 1.3), (False, 1.3),
+    }  # fmt: skip
+    found = sr.inverse_dynamics(system, traj)
+    assert found.feasible.all()
+    np.testing.assert_allclose(found.accelerations, traj.a, atol=1e-7 * np.abs(traj.a).max())
+    leaning = np.zeros(len(traj.t), dtype=bool)
+    for where, segment, machine_then in traj.pieces():
+        leaning[where] = segment.active["wall"]
+        for k in range(where.start, where.stop):
+            a = machine_then.acceleration(traj.state(k), found.u[k], active=segment.active)
+            np.testing.assert_allclose(a, traj.a[k], atol=1e-7 * np.abs(traj.a).max())
+    # two motors for one free direction: the inputs of the run pressed on the wall besides
+    np.testing.assert_array_equal(found.unique, ~leaning)
+    np.testing.assert_allclose(found.u[~leaning], traj.u[~leaning], atol=1e-6)
+    # told otherwise, it takes the wall for gone: the motors alone would have to give these accelerations
+    gone = sr.inverse_dynamics(system, traj, active={"wall": False})
+    assert np.abs(gone.u - traj.u)[leaning].max() > 1

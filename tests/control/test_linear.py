@@ -165,6 +165,53 @@ def test_regulator_refuses_what_it_cannot_do():
     system = sr.compile(mech)
     with pytest.raises(sr.StateError, match="no input has a part in this mode, which does not decay"):
         sr.control.LinearQuadratic(system.linearise(system.assemble()))
+    upright = machine("parallelogram", angle=np.pi / 2)
+    linear = upright.linearise(upright.assemble())
+    for options, text in (
+        (dict(states={"A0": -1.0}), "weight of 'A0': expected a non-negative number"),
+        (dict(states={"A0": np.nan}), "weight of 'A0': expected a non-negative number"),
+        (dict(states={"A0": "much"}), "weight of 'A0': expected a non-negative number"),
+        (dict(inputs=0.0), "weight of the input 'A0': expected a positive number"),
+        (dict(inputs={"A0": np.nan}), "weight of the input 'A0': expected a positive number"),
+        (dict(inputs=[1.0, 2.0]), "weight of the input 'A0': expected a positive number"),
+    ):
+        with pytest.raises(sr.StateError, match=text):
+            sr.control.LinearQuadratic(linear, **options)
+    with pytest.raises(sr.UnknownNameError, match="unknown input 'A1'"):
+        sr.control.LinearQuadratic(linear, inputs={"A1": 1.0})
+    hanging = sr.Mechanism("no motor", planar=True)
+    hanging.revolute("a", hanging.ground, hanging.body("a", 1.0, com=(0, -0.5)), damping=0.2)
+    system = sr.compile(hanging)
+    with pytest.raises(sr.StateError, match="no motor has no inputs: add motors"):
+        sr.control.LinearQuadratic(system.linearise(system.assemble()))
+    hanging.motor("a")
+    hanging.lock("stop", "a")
+    system = sr.compile(hanging)
+    with pytest.raises(sr.StateError, match="no motor has no free motion"):
+        sr.control.LinearQuadratic(system.linearise(system.assemble()))
+
+
+@pytest.mark.parametrize(("length", "mass"), [(1e3, 1e3), (1e3, 1e6), (1e-3, 1e-6), (1.0, 1e6)])
+def test_regulator_does_not_depend_on_units(length, mass):
+    """A pendulum on a cart in mm and g and other units: the same closed loop, gains in the new units."""
+
+    def regulator(length, mass):
+        mech = sr.Mechanism("cart", planar=True, gravity=(0, 0, -9.81 * length))
+        cart = mech.body("cart", 2.0 * mass)
+        mech.prismatic("x", mech.ground, cart, "x")
+        pole = mech.body("pole", mass, com=(0, 0.5 * length), inertia=0.1 * mass * length**2)
+        mech.revolute("pole", cart, pole)
+        mech.motor("x")
+        system = sr.compile(mech)
+        weights = {"x": 3.0 / length**2, "pole": 5.0, "x.v": 1.0 / length**2}
+        return sr.control.LinearQuadratic(system.linearise(system.assemble()), weights, 0.1 / (mass * length) ** 2)
+
+    a, b = regulator(1.0, 1.0), regulator(length, mass)
+    for found in b.eigenvalues:
+        assert np.abs(a.eigenvalues - found).min() < 1e-7 * abs(found)
+    u = a(0.0, [0.2, 0.1], [0.3, -0.4])
+    w = b(0.0, [0.2 * length, 0.1], [0.3 * length, -0.4])
+    np.testing.assert_allclose(w / (mass * length), u, rtol=1e-7)
 
 
 def test_stewart_platform_is_held_on_soft_legs():

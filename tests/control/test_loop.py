@@ -191,6 +191,17 @@ def test_model_of_other_parameters_and_of_another_machine():
         assert final["y"] == pytest.approx(-0.2, abs=1e-8)
     with pytest.raises(sr.UnknownNameError, match="unknown coordinate 'x'"):
         sr.simulate(plant, plant.assemble(), 1.0, control=control)
+    table = sr.Mechanism("table")
+    table.planar_joint("x", table.ground, table.body("x", 1.0, inertia=np.eye(3)), axis="z")
+    for name in ("x.x", "x.y", "x.angle"):
+        table.motor(name)
+    mech = sr.Mechanism("rail")
+    mech.prismatic("x", mech.ground, mech.body("x", 1.0), "x")
+    mech.motor("x")
+    control = sr.control.ProjectedInverseDynamics(sr.compile(mech), "x", 0.5)
+    flat = sr.compile(table)
+    with pytest.raises(sr.StateError, match="'x' is one coordinate of rail, but 3 of table"):
+        sr.simulate(flat, flat.assemble(), 1.0, control=control)
 
 
 def test_compiled_and_called_law_are_the_same():

@@ -111,6 +111,17 @@ def test_references_are_refused_by_name():
     for make, text in (
         (lambda: sr.control.MinimumJerk([0, 1], [1], 1.0), r"start has 2 value\(s\), goal 1"),
         (lambda: sr.control.MinimumJerk(0, 1, -1.0), "expected a positive duration"),
+        (lambda: sr.control.MinimumJerk(0, 1, np.inf), "expected a positive duration"),
+        (lambda: sr.control.MinimumJerk(0, 1, "long"), "expected a positive duration"),
+        (lambda: sr.control.MinimumJerk(0, 1, 1.0, begin=np.nan), "and a time to begin in seconds, got 1.0 and nan"),
+        (lambda: sr.control.Polynomial(0, 1), "the times must be finite and rise"),
+        (lambda: sr.control.Polynomial("ab", [1, 2]), "expected times, and one row of numbers for each"),
+        (lambda: sr.control.Samples([0, 1], [[1], [2, 3]]), "rows must be of one length"),
+        (lambda: sr.control.Samples([0, 1], np.zeros((2, 2, 2))), "expected 2 finite rows"),
+        (lambda: sr.control.Samples([0, 1], [1, 2], rates=[[1, 2], [3, 4]]), r"rates: expected shape \(2, 1\)"),
+        (lambda: sr.control.Samples([0, 1], [1, 2], bends=[[1, 2], [3, 4]]), r"bends: expected shape \(2, 1\)"),
+        (lambda: make_reference(lambda t: None, 1, "path"), "path: the function cannot be turned into an expression"),
+        (lambda: make_reference(lambda t: [1 / 0.0 if t is None else np.inf], 1, "path"), "number that is not finite"),
         (lambda: sr.control.Polynomial([0], [1]), "expected 2 to 9 points, got 1; for more of them use Samples"),
         (lambda: sr.control.Samples([0, 0], [1, 2]), "the times must be finite and rise"),
         (lambda: sr.control.Samples([0, 1], [1, np.nan]), "expected 2 finite rows"),
@@ -127,3 +138,19 @@ def test_references_are_refused_by_name():
     ):
         with pytest.raises(sr.StateError, match=text):
             make()
+
+
+def test_paths_must_determine_the_motion():
+    bar = machine("five_bar")
+    start = bar.assemble()
+    one = {"A": lambda t: start["A"] + 0.1 * t}
+    with pytest.raises(
+        sr.StateError, match=r"paths of A leave 1 direction\(s\) of five-bar open; give paths of as many"
+    ):
+        sr.control.along_manifold(bar, start, one, 1.0)
+    both = {**one, "E": lambda t: start["E"] - 0.2 * t}
+    samples = sr.control.along_manifold(bar, start, both, 1.0)
+    assert samples.at(1.0)[0][bar.layout.q_names.index("E")] == pytest.approx(start["E"] - 0.2, abs=1e-9)
+    for duration, steps in ((-1.0, 10), (np.nan, 10), (1.0, 0), (1.0, 2.5)):
+        with pytest.raises(sr.StateError, match="along_manifold: expected a positive duration and number of steps"):
+            sr.control.along_manifold(bar, start, both, duration, steps)

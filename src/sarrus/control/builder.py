@@ -13,9 +13,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from sarrus.control.asked import compiled
 from sarrus.control.references import make_reference
 from sarrus.control.terms import MachineTerms
 from sarrus.dynamics.system import System
+from sarrus.errors import StateError
 from sarrus.kernel.printer import c_function
 from sarrus.symbolic.algebra import SX, Function
 
@@ -32,11 +34,13 @@ class Builder:
     numbers: dict[str, tuple[Any, np.ndarray]] = field(default_factory=dict)
     defines: dict[str, int] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)  # where each task ends among the rows of all
     tables: list[tuple[Any, np.ndarray]] = field(default_factory=list)
     fast: tuple[Any, Any, bool] | None = None  # J, command, chart of a law that is no more than sarrus_control_fast.h
 
     def __post_init__(self) -> None:
         """Start with what every controller needs."""
+        compiled(self.system)
         self.machine = m = MachineTerms(self.system)
         for name, symbol, values in (
             ("PARAMETERS", m.s["p"], self.system.p),
@@ -112,15 +116,17 @@ class Builder:
         inputs = [s["t"], s["q"], s["v"], _stack([table for table, _ in self.tables]), self.block()]
         function = Function("sr_control_terms", inputs, ca.cse(outputs))
         lines = ['#include "sarrus_real.h"', *(f"#define SR_{key} {value}" for key, value in defines.items())]
-        lines += [_table("int sr_s_row", [k for k, _ in places]), _table("int sr_s_col", [i for _, i in places])]
+        lines += [c_table("int sr_s_row", [k for k, _ in places]), c_table("int sr_s_col", [i for _, i in places])]
         lines += [
-            _table(f"real sr_samples{k}", [repr(float(x)) for x in np.ravel(table)])
+            c_table(f"real sr_samples{k}", [repr(float(x)) for x in np.ravel(table)])
             for k, (_, table) in enumerate(self.tables)
         ]
         lines += ['#include "sarrus_control.h"', '#include "sarrus_samples.h"']
         lines.append(c_function(function, ["t", "q", "v", "r", "p"], ["s", "gamma", "columns", "y"]))
-        lines += [*self.texts, f'#include "sarrus_control_{header}.h"', *self._prepare()]
         fast = self._fast_lines(inputs) if self.fast is not None else []
+        if fast or header == "task":
+            lines.append(c_table("int sr_task_end", self.ends))
+        lines += [*self.texts, f'#include "sarrus_control_{header}.h"', *self._prepare()]
         lines += [*fast, *_entry("law", call, bool(fast))]
         return "\n".join([*lines, *(_entry("step", step) if step else []), ""])
 
@@ -144,10 +150,9 @@ class Builder:
             '#include "sarrus_real.h"', *(f"#define SR_{key} {value}" for key, value in sizes.items()),
             '#include "sarrus_types.h"', c_function(function, ["t", "q", "v", "p"], ["u"]),
             f"SR_FN long sr_law({_ARGUMENTS['law']}) {{",
-            "  int good = 1;",
+            f"  {_REFUSE}",
             "  sr_expression(t, q, v, p, u);",
-            "  for (int i = 0; i < SR_NU; i++) good &= u[i] - u[i] == 0;",
-            "  return !good;",
+            "  return sr_lost(u, SR_NU) != 0;",
             "}",
             *_exported("law", _ARGUMENTS["law"]),
             "",
@@ -181,6 +186,8 @@ _ARGUMENTS = {
     "step": "const real *t, const real *q, const real *v, const real *p, const real *lam, real *memory, real *u",
 }
 
+_REFUSE = "if (sr_lost(t, 1) + sr_lost(q, SR_NQ) + sr_lost(v, SR_NV) != 0) return 1;"
+
 
 def _entry(name: str, call: str, fast: bool = False) -> list[str]:
     """The law as device code, and where it is called from outside."""
@@ -189,6 +196,7 @@ def _entry(name: str, call: str, fast: bool = False) -> list[str]:
         "  sr_split x;",
         "  sr_stack s;",
         "  real y[SR_DIM(SR_NY)];",
+        f"  {_REFUSE}",
         *(["  if (sr_fast_inputs(t, q, v, p, &s)) return sr_inputs(&s, u);"] if fast else []),
         "  sr_prepare(t, q, v, p, &x, y);",
         f"  {call}",
@@ -209,6 +217,7 @@ def mapped(source: str, own: System, plant: System) -> str:
 
     Raises:
         UnknownNameError: naming what the other machine does not have.
+        StateError: if a name means something else there.
     """
     a, b = own.layout, plant.layout
     tables = []
@@ -216,8 +225,13 @@ def mapped(source: str, own: System, plant: System) -> str:
         index = []
         for name in mine:
             where = b.find(name, kind)
+            if where.stop - where.start != 1:
+                raise StateError(
+                    f"{name!r} is one coordinate of {a.name}, but {where.stop - where.start} of {b.name}; "
+                    "expected a machine whose coordinates and inputs mean the same"
+                )
             index.append(where.start)
-        tables.append(_table(f"int from_{kind}", index))
+        tables.append(c_table(f"int from_{kind}", index))
     return "\n".join([
         source, *tables,
         f"SR_FN long sr_mapped({_ARGUMENTS['law']}) {{",
@@ -254,5 +268,6 @@ def _flat(matrices: Sequence[Any]) -> Any:
     return ca.densify(ca.vertcat(*columns)) if columns else SX(0, 1)
 
 
-def _table(what: str, values: Sequence[Any]) -> str:
+def c_table(what: str, values: Sequence[Any]) -> str:
+    """A constant array in C."""
     return f"SR_TABLE {what}[] = {{{', '.join(map(str, values)) or '0'}}};"

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from sarrus.control.asked import input_scales
 from sarrus.control.builder import Builder, mapped
-from sarrus.control.inverse import _scales
 from sarrus.dynamics.system import System
 from sarrus.errors import SarrusError, StateError
 from sarrus.kernel.compiler import INCLUDE
@@ -51,10 +51,7 @@ class Controller:
 
     def __call__(self, t: float, q: Any, v: Any) -> np.ndarray:
         """The inputs at one state: time [s], positions and velocities (arrays or lists in the machine's order)."""
-        w = self._work
-        w.t[0] = t
-        w.q[:] = q
-        w.v[:] = v
+        w = self._look(t, q, v)
         if self._law(*w.addresses):
             raise StateError(self._not_finite(t))
         return w.u.copy()
@@ -78,8 +75,7 @@ class Controller:
         """
         if not self.memory_size:
             return self(t, q, v), memory
-        w, after = self._work, np.array(memory, dtype=float)
-        w.t[0], w.q[:], w.v[:] = t, q, v
+        w, after = self._look(t, q, v), np.array(memory, dtype=float)
         measured = np.ascontiguousarray(lam, dtype=float)
         address = [*w.addresses[:4], measured.ctypes.data, after.ctypes.data, w.addresses[4]]
         if measured.shape != (self.system.layout.m,) or after.shape != (self.memory_size,):
@@ -91,9 +87,26 @@ class Controller:
             raise StateError(self._not_finite(t))
         return w.u.copy(), after
 
+    def _look(self, t: float, q: Any, v: Any) -> _Work:
+        w = self._work
+        try:
+            w.t[0] = t
+            w.q[:] = q
+            w.v[:] = v
+            fits = len(q) == w.q.size and len(v) == w.v.size
+        except (TypeError, ValueError):
+            fits = False
+        if not fits:
+            x = self.system.layout
+            raise StateError(
+                f"{type(self).__name__} of {x.name}: expected a time, {x.nq} positions ({', '.join(x.q_names)}) and "
+                f"{x.nv} velocities, got t = {t!r}, q of shape {_shape(q)} and v of shape {_shape(v)}"
+            )
+        return w
+
     def _not_finite(self, t: float) -> str:
         return (
-            f"{type(self).__name__} of {self.system.name}: the inputs are not finite at t = {t:g} s; expected finite "
+            f"{type(self).__name__} of {self.system.name}: the inputs are not finite at t = {t} s; expected finite "
             "positions, velocities and references, and a positive definite mass matrix"
         )
 
@@ -152,6 +165,10 @@ class Controller:
         return self._library.sarrus_step if self.memory_size else None
 
 
+def _shape(value: Any) -> Any:
+    return np.shape(value) if isinstance(value, (list, tuple, np.ndarray, float, int)) else type(value).__name__
+
+
 class _Work(threading.local):
     """One thread's buffers for a call."""
 
@@ -169,4 +186,4 @@ def add_actuation(builder: Builder, weights: Any) -> None:
         raise StateError(f"{system.name}: it has no inputs; add motors (mech.motor) before you compile it")
     builder.column("B", s["B"])
     builder.column("H", s["h"])
-    builder.number("SCALE", _scales(system, weights))
+    builder.number("SCALE", input_scales(system, weights))

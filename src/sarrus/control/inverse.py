@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sarrus.control.levels import Inequalities, Level, bounded, least, split
+from sarrus.control.asked import compiled, input_scales, numbers, rows_of_all, wanted_multipliers
+from sarrus.control.levels import Inequalities, Level, bounded, free_part, least, split
 from sarrus.control.patterns import Patterns
 from sarrus.dynamics.rank import scaled_rows
 from sarrus.dynamics.state import State, checked_array
 from sarrus.dynamics.system import System
-from sarrus.errors import StateError, UnknownNameError
+from sarrus.errors import StateError
 from sarrus.simulation.loop import input_limits
 
 if TYPE_CHECKING:
@@ -93,9 +94,11 @@ def inverse_dynamics(
         weights: the inputs of smallest Σ wᵢ uᵢ² are chosen where they are not unique: one positive number for each, or
             by name (1 for the others), or "limits" for 1/limit², which shares the load by strength.
         limits: True for those of the description, or a number, (low, high), or a mapping from input names to these.
-        forces: constraint name -> wanted multipliers (nan: whatever it becomes); met as far as the accelerations allow.
+        forces: name of a constraint, or of one of its rows -> wanted multipliers (nan: whatever it becomes); met as far
+            as the accelerations allow.
         unilateral: names of constraints that can only push: their multipliers must not be negative.
-        active: constraint name -> False for those switched off.
+        active: constraint name -> False for those switched off. Not given: all that are no contacts; of a trajectory,
+            those that were on.
 
     Returns:
         Inputs with a verdict. If the accelerations cannot be had, the inputs that come nearest in the mass metric.
@@ -103,15 +106,15 @@ def inverse_dynamics(
     Raises:
         StateError: if what was asked for makes no sense.
     """
-    states, wanted = _question(system, state, accelerations)
-    scale = _scales(system, weights)
+    states, questions = _question(compiled(system), state, accelerations, active)
+    scale = input_scales(system, weights)
     low, high = input_limits(system, limits, "limits")
-    goal = _forces(system, forces)
-    push = _rows(system, unilateral)
+    goal = wanted_multipliers(system, forces)
+    push = np.array(rows_of_all(system, unilateral), dtype=int)
     single = states.count is None
     parts = [
-        _one(system, states if single else states.row(i), a, scale, low, high, goal, push, active)
-        for i, a in enumerate(wanted)
+        _one(machine, states if single else states.row(i), a, scale, low, high, goal, push, on)
+        for i, (machine, a, on) in enumerate(questions)
     ]
     if single:
         return parts[0]
@@ -151,7 +154,7 @@ def _one(
     c = (U[:, :r].T @ (d * x.gamma)) / sigma[:r] if r else np.zeros(0)
     B, h = np.linalg.solve(L, x.B), np.linalg.solve(L, x.h)
     p = _free(system, L, V2, V1 @ c, wanted)
-    G, w = V2.T @ B, p + V2.T @ h
+    G, w = free_part(V2, B), p + V2.T @ h
 
     # λ = X (c + V1ᵀ(h - B u)), of smallest norm in the scaled rows
     X = d[:, None] * (U[:, :r] / sigma[:r])
@@ -212,7 +215,10 @@ def _free(system: System, L: np.ndarray, V2: np.ndarray, an: np.ndarray, wanted:
         return V2.T @ (L.T @ wanted)
     where = [system.layout.find(name.removesuffix(".v"), "v") for name in wanted]
     rows = np.concatenate([np.arange(s.start, s.stop) for s in where]) if where else np.zeros(0, dtype=int)
-    values = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in wanted.values()]) if where else np.zeros(0)
+    given = [np.ravel(numbers(f"accelerations of {name!r}", value)) for name, value in wanted.items()]
+    values = np.concatenate([*given, np.zeros(0)])
+    if not np.isfinite(values).all():
+        raise StateError(f"accelerations: expected finite numbers for {', '.join(wanted)}, got {list(wanted.values())}")
     if len(values) != len(rows):
         raise StateError(f"accelerations: expected {len(rows)} numbers for {', '.join(wanted)}, got {len(values)}")
     to_v = np.linalg.solve(L.T, np.column_stack([V2, an]))
@@ -230,71 +236,30 @@ def _free(system: System, L: np.ndarray, V2: np.ndarray, an: np.ndarray, wanted:
 
 
 # --- what was asked for --------------------------------------------------------------------------------------------
-def _question(system: System, state: Any, accelerations: Any) -> tuple[State, list[Any]]:
-    """States, and for each of them the wanted accelerations."""
+def _question(
+    system: System, state: Any, accelerations: Any, active: Mapping[str, bool] | None
+) -> tuple[State, list[tuple[System, Any, Mapping[str, bool] | None]]]:
+    """States, and for each of them the machine as it was, the wanted accelerations and which constraints are on."""
     if not isinstance(state, State) and hasattr(state, "segments"):
         accelerations = state.a if accelerations is None else accelerations
+        own = np.array_equal(system.p, state.system.p)
+        rows = [
+            (piece if own else system, segment.active if active is None else active)
+            for where, segment, piece in state.pieces()
+            for _ in range(where.start, where.stop)
+        ]
         state = State(system.layout, state.q, state.v, state.t)
+    else:
+        rows = [(system, active)] * (getattr(state, "count", None) or 1)
     system._own(state)
-    count = state.count or 1
-    if accelerations is None:
-        return state, [None] * count
+    wanted: list[Any] = [None] * len(rows)
     if isinstance(accelerations, Mapping):
         if state.count is not None:
             raise StateError("accelerations: for an array of states give an array of shape (count, nv)")
-        return state, [accelerations]
-    a = checked_array("accelerations", accelerations, system.layout.nv, system.layout.v_names)
-    if a.ndim == 2 and a.shape[0] != state.count:
-        raise StateError(f"accelerations: {a.shape[0]} rows for {state.count or 'a single'} state(s)")
-    return state, list(a) if a.ndim == 2 else [a] * count
-
-
-def _scales(system: System, weights: Any) -> np.ndarray:
-    """1/√weight of each input."""
-    names = system.layout.u_names
-    if weights is None:
-        return np.ones(len(names))
-    if isinstance(weights, str):
-        low, high = input_limits(system, True, "limits")
-        size = np.maximum(np.abs(low), np.abs(high))
-        if weights != "limits" or not np.isfinite(size).all() or not np.all(size > 0):
-            raise StateError(
-                f"weights={weights!r}: expected 'limits' on a machine all of whose inputs have limits, or numbers"
-            )
-        return size
-    values = np.ones(len(names))
-    if isinstance(weights, Mapping):
-        for name, value in weights.items():
-            values[system.layout.find(name, "u")] = value
-    else:
-        values = checked_array("weights", weights, len(names), names)
-    if values.ndim != 1 or not np.all(values > 0):
-        raise StateError(f"weights: expected one positive number for each of {', '.join(names)}, got {weights!r}")
-    return 1 / np.sqrt(values)
-
-
-def _forces(system: System, forces: Mapping[str, Any] | None) -> np.ndarray | None:
-    if not forces:
-        return None
-    goal = np.full(system.layout.m, np.nan)
-    for name, value in forces.items():
-        where = system.layout.group_rows(name)
-        row = np.asarray(value, dtype=float)
-        if row.shape not in ((), (where.stop - where.start,)):
-            rows = ", ".join(r.name for r in system.layout.rows[where])
-            raise StateError(f"forces of {name!r}: expected one number for each of its rows ({rows}), got {value!r}")
-        goal[where] = row
-    return goal
-
-
-def _rows(system: System, names: Iterable[str]) -> np.ndarray:
-    if isinstance(names, str):
-        names = (names,)
-    known = system.layout.groups
-    out: list[int] = []
-    for name in names:
-        if name not in known:
-            raise UnknownNameError("constraint", name, known)
-        rows = system.layout.group_rows(name)
-        out += range(rows.start, rows.stop)
-    return np.array(out, dtype=int)
+        wanted = [accelerations]
+    elif accelerations is not None:
+        a = checked_array("accelerations", accelerations, system.layout.nv, system.layout.v_names)
+        if a.ndim == 2 and a.shape[0] != state.count:
+            raise StateError(f"accelerations: {a.shape[0]} rows for {state.count or 'a single'} state(s)")
+        wanted = list(a) if a.ndim == 2 else [a] * len(rows)
+    return state, [(machine, a, on) for (machine, on), a in zip(rows, wanted, strict=True)]

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# parts of what they are made of, below which numbers are rounding: of a column near dependent rows, and of a product
+FAINT, ROUNDING = 1e-10, 1e-13
 RANK = 1e-8  # directions of a level weaker than this, relative to the strongest, do not count (sheet 5)
 
 
@@ -46,6 +48,25 @@ class Inequalities:
             return 0.0
         size = np.abs(K) @ np.abs(u) + np.abs(k) + 1e-300
         return float(np.max((K @ u - k) / size))
+
+
+def free_part(V: np.ndarray, forces: np.ndarray) -> np.ndarray:
+    """Vᵀ F for an orthonormal basis V, with zeros for columns of F of which nothing but rounding is left.
+
+    Otherwise a motor that moves nothing would be asked for enormous torques.
+    """
+    G = V.T @ forces
+    G[:, np.linalg.norm(G, axis=0) <= FAINT * np.linalg.norm(forces, axis=0)] = 0.0
+    return G
+
+
+def coupling(V: np.ndarray, J: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """J Mob B for columns Jᵀ and B in the mass metric, with zeros for what is nothing but rounding."""
+    J2, B2 = free_part(V, J), free_part(V, B)
+    K = J2.T @ B2
+    j, b, j2, b2 = (np.linalg.norm(x, axis=0) for x in (J, B, J2, B2))
+    K[np.abs(K) <= ROUNDING * (np.outer(j, b2) + np.outer(j2, b))] = 0.0
+    return K
 
 
 def split(
@@ -98,12 +119,20 @@ def bounded(
     Returns:
         u, and whether the inequalities can be satisfied at all. If not, u is what `least` gives, cut at low and high.
     """
+    gap, size = must.high - must.low, np.abs(must.low) + np.abs(must.high)
+    fixed = np.isfinite(gap) & (gap <= 1e-12 * size)
+    if fixed.any():  # no choice: the program solver takes two bounds at one place for a contradiction
+        levels = [Level(np.eye(len(scale))[fixed], must.low[fixed]), *levels]
+        free = np.where(fixed, np.inf, 0.0)
+        must = Inequalities(must.low - free, must.high + free, must.C, must.d)
     u, N = least(levels, scale, wish)
     if must.violation(u) <= 1e-12:
         return u, True
     wished = np.zeros(len(u)) if wish is None else wish
     C, d = must.rows()
-    for met in range(len(levels), -1, -1):  # the first `met` levels as well as without limits, the others as possible
+    for met in range(
+        len(levels), int(fixed.any()) - 1, -1
+    ):  # the first `met` levels as well as without limits, the others as possible
         start, N = least(levels[:met], scale)
         good = _program(levels[met : met + 1], start, N, scale, wished, C, d)
         if good is None:

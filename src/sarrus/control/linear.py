@@ -11,6 +11,7 @@ import numpy as np
 from sarrus.control.builder import Builder
 from sarrus.control.controller import Controller
 from sarrus.control.tasks import traced
+from sarrus.control.terms import gain
 from sarrus.dynamics.linear import Linear, Mode
 from sarrus.dynamics.manifold import plain_map
 from sarrus.errors import StateError
@@ -81,9 +82,10 @@ class LinearQuadratic(Controller):
                 if not given.
             inputs: weight of each input: a number, or by name.
         """
-        from scipy.linalg import solve_continuous_are
-
         system, layout = linear.system, linear.system.layout
+        if not layout.nu or not linear.size:
+            lack = "inputs: add motors (mech.motor)" if linear.size else "free motion that could be controlled"
+            raise StateError(f"LinearQuadratic: {system.name} has no {lack}")
         if np.linalg.norm(linear.drift) > 1e-6 * (1 + np.linalg.norm(linear.A)):
             raise StateError(
                 "LinearQuadratic: the state is no equilibrium (its acceleration or velocity is not zero); find the "
@@ -93,23 +95,14 @@ class LinearQuadratic(Controller):
         if bad:
             raise StateError(f"LinearQuadratic: no input has a part in this mode, which does not decay: {bad[0]}")
         weights = dict.fromkeys(layout.v_names, 1.0) if states is None else dict(states)
-        C = output_rows(linear, list(weights))
-        size = np.concatenate([np.full(len(output_rows(linear, [name])), w) for name, w in weights.items()])
-        if np.any(size < 0):
-            raise StateError(f"LinearQuadratic: state weights must not be negative, got {states!r}")
-        R = np.ones(layout.nu)
-        for name, w in (inputs if isinstance(inputs, Mapping) else dict.fromkeys(layout.u_names, inputs)).items():
-            R[layout.find(name, "u")] = w
-        if not np.all(R > 0):
-            raise StateError(f"LinearQuadratic: input weights must be positive, got {inputs!r}")
-        try:
-            P = solve_continuous_are(linear.A, linear.B, C.T @ (size[:, None] * C), np.diag(R))
-        except np.linalg.LinAlgError as error:
-            raise StateError(
-                f"LinearQuadratic: the Riccati equation has no stabilising solution ({error}); give weights to all "
-                "modes that do not decay"
-            ) from error
-        self.gain = linear.B.T @ P / R[:, None]
+        C, size = [], []
+        for name, w in weights.items():
+            C.append(output_rows(linear, [name]))
+            size += len(C[-1]) * list(gain(f"LinearQuadratic: weight of {name!r}", w, 1))
+        scale = _input_scales(linear, inputs)
+        self.gain = scale[:, None] * _regulator(
+            linear.A, linear.B * scale, np.sqrt(np.array(size))[:, None] * np.vstack([*C, np.zeros((0, linear.size))])
+        )
         self.eigenvalues = np.linalg.eigvals(linear.A - linear.B @ self.gain)
         self.linear = linear
         builder = Builder(system)
@@ -122,6 +115,33 @@ class LinearQuadratic(Controller):
         u0 = builder.number("U0", linear.u)
         u = u0 - Kq @ _difference(system, q0, s["q"]) - Kv @ (s["v"] - v0)
         super().__init__(builder, "", "", plain=u)
+
+
+def _input_scales(linear: Linear, inputs: Any) -> np.ndarray:
+    """1/√weight of each input, from one number for all or by name."""
+    layout = linear.system.layout
+    R = np.zeros(layout.nu)
+    given = {**dict.fromkeys(layout.u_names, 1.0), **inputs} if isinstance(inputs, Mapping) else None
+    for name, w in (given or dict.fromkeys(layout.u_names, inputs)).items():
+        R[layout.find(name, "u")] = gain(f"LinearQuadratic: weight of the input {name!r}", w, 1, positive=True)
+    return 1 / np.sqrt(R)
+
+
+def _regulator(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """The gain K = BᵀP of the least ∫ |C x|² + |u|²."""
+    from scipy.linalg import solve_continuous_are
+
+    # both quadratic terms of size |B| |C|, whatever the units: P = (|C| / |B|) of a solution of that size
+    b, c = np.linalg.norm(B, 2), np.linalg.norm(C, 2) if len(C) else 0.0
+    ratio = c / b if c > 0 else 1 / b**2
+    try:
+        P = solve_continuous_are(A, B * np.sqrt(ratio), C.T @ C / ratio, np.eye(B.shape[1]))
+    except np.linalg.LinAlgError as error:
+        raise StateError(
+            f"LinearQuadratic: the Riccati equation has no stabilising solution ({error}); give weights to all "
+            "modes that do not decay"
+        ) from error
+    return ratio * B.T @ P
 
 
 def _difference(system: Any, start: Any, end: Any) -> Any:

@@ -10,7 +10,8 @@ import numpy as np
 from sarrus.control.builder import Builder
 from sarrus.control.controller import Controller, add_actuation
 from sarrus.control.forces import add_forces
-from sarrus.control.tasks import TaskTerms, task_terms
+from sarrus.control.reach import independent
+from sarrus.control.tasks import TaskTerms, jacobian_at, task_terms
 from sarrus.control.terms import gain
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
@@ -95,15 +96,16 @@ class HybridMotionForce(Controller):
         builder = Builder(system)
         add_actuation(builder, weights)
         self.task, _ = add_task(builder, task, reference, kp, kd)
-        self.forces = add_forces(builder, forces)
-        for name, value in (("kf", kf), ("ki", ki)):
-            builder.number(name.upper(), gain(name, value, 1))
+        self.forces = add_forces(builder, forces, measured=True)
+        gains = {name: gain(name, value, 1) for name, value in (("kf", kf), ("ki", ki))}
+        for name, value in gains.items():
+            builder.number(name.upper(), value)
         inputs = "p + SR_P_SCALE, &s);"
         feedback = (
             "real goal[SR_DIM(SR_NF)]; sr_force_feedback(t, y + SR_Y_GOAL, lam, p + SR_P_INVERSE, p[SR_P_KF], "
             f"p[SR_P_KI], memory, goal); sr_control_hybrid(&x, y + SR_Y_TASK, goal, {inputs}"
         )
-        self.gains = float(kf), float(ki)
+        self.gains = float(gains["kf"][0]), float(gains["ki"][0])
         with_memory = any(self.gains)
         super().__init__(
             builder, "hybrid", f"sr_control_hybrid(&x, y + SR_Y_TASK, y + SR_Y_GOAL, {inputs}",
@@ -118,12 +120,7 @@ class HybridMotionForce(Controller):
 def add_task(builder: Builder, task: Any, reference: Any, kp: Any, kd: Any) -> tuple[tuple[str, ...], Any]:
     """Column J and vector TASK for a task that is a chart; the names of its values, and J."""
     terms = task_terms(builder.machine, task)
-    mobility = _mobility(builder.system)
-    if mobility is not None and terms.size != mobility:
-        raise StateError(
-            f"task: {', '.join(terms.names)} are {terms.size} value(s), but {builder.system.name} has mobility "
-            f"{mobility}; expected a chart of its free motion (as many independent values), or use TaskSpace"
-        )
+    _check_chart(builder, terms)
     builder.column("J", terms.J.T)
     target = builder.follow(reference, terms.values, "reference")
     gains = [
@@ -136,18 +133,26 @@ def add_task(builder: Builder, task: Any, reference: Any, kp: Any, kd: Any) -> t
 
 def define_tasks(builder: Builder, terms: Sequence[TaskTerms]) -> None:
     """Where each of several tasks ends among their rows."""
-    ends = [sum(x.size for x in terms[: k + 1]) for k in range(len(terms))]
-    builder.defines |= {"NT": ends[-1], "TASKS": len(ends)}
-    builder.texts.append(f"SR_TABLE int sr_task_end[] = {{{', '.join(map(str, ends))}}};")
+    builder.ends = [sum(x.size for x in terms[: k + 1]) for k in range(len(terms))]
+    builder.defines |= {"NT": builder.ends[-1], "TASKS": len(terms)}
 
 
-def _mobility(system: System) -> int | None:
-    """Mobility at an ordinary position near where the machine is assembled; None if that cannot be told."""
+def _check_chart(builder: Builder, terms: TaskTerms) -> None:
+    """Refuse a task that is no chart at an ordinary position near where the machine is assembled, if there is one."""
     from sarrus.errors import SarrusError
 
+    system = builder.system
     try:
         home = system.assemble()
         q = system.retract(home.q, 0.01 * np.array(system.layout.scales) * np.cos(np.arange(system.layout.nv)))
-        return system.rank(system.assemble(near=system.state(q))).mobility
+        place = system.assemble(near=system.state(q))
+        mobility = system.rank(place).mobility
     except SarrusError:
-        return None
+        return
+    task = f"task: {', '.join(terms.names)} are {terms.size} value(s)"
+    cure = "expected a chart of its free motion (as many independent values), or use TaskSpace"
+    if terms.size != mobility:
+        raise StateError(f"{task}, but {system.name} has mobility {mobility}; {cure}")
+    free = independent(system, place, jacobian_at(builder.machine, terms, place))
+    if free < mobility:
+        raise StateError(f"{task}, of which {system.name} can move {free} independently; {cure}")

@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from sarrus.control.asked import compiled
 from sarrus.control.builder import Builder
 from sarrus.control.controller import Controller, add_actuation
 from sarrus.control.forces import add_forces
@@ -54,7 +55,7 @@ class QuasiVelocityTracking(Controller):
         """
         builder = _begin(system, weights)
         m, s, layout = builder.machine, builder.machine.s, system.layout
-        _steady(system, m)
+        _holonomic(system)
         qd, vd, ad = builder.follow(reference, layout.nq, "reference")
         kps = builder.number("KP", gain("kp", kp, layout.nv, positive=True))
         builder.number("KD", gain("kd", kd, 1, positive=True))
@@ -78,7 +79,7 @@ class QuasiVelocityRegulation(Controller):
 
     $$Z^T(B u - G) = -K_d v_r - Z^T K_p \tilde q,$$
 
-    and of the inputs that then are left, those with $\lambda = \lambda_d$.
+    and of the inputs that then are left, those with $\lambda = \lambda_d$. Constraints must not move with time.
 
     Stability: $V = (|v_r|^2 + \tilde q^T K_p \tilde q)/2$ never grows, so the machine comes to rest where
     $Z^T K_p \tilde q = 0$: at a critical point of the distance $\tilde q^T K_p \tilde q$ on the manifold. The goal is
@@ -143,9 +144,7 @@ class DependentCoordinates(Controller):
             smoothing: speed below which that friction fades [1/s or m/s].
             weights: of the inputs, as for `inverse_dynamics`.
         """
-        builder = Builder(system)
-        _plain(system)
-        add_actuation(builder, weights)
+        builder = _plain(system, weights)
         m, s, layout = builder.machine, builder.machine.s, system.layout
         qd, vd, _ = builder.follow(reference, layout.nq, "reference")
         kps = builder.number("KP", gain("kp", kp, layout.nv))
@@ -162,32 +161,36 @@ class DependentCoordinates(Controller):
 
 
 def _begin(system: System, weights: Any) -> Builder:
-    _plain(system)
-    builder = Builder(system)
-    add_actuation(builder, weights)
+    builder = _plain(system, weights)
     builder.column("MV", builder.machine.s["M"] @ builder.machine.s["v"])
     return builder
 
 
-def _plain(system: System) -> None:
-    """Refuse machines whose positions are not plain numbers with the velocities as their rates."""
-    plain = plain_map(system.layout)
+def _plain(system: System, weights: Any) -> Builder:
+    """A builder, for machines whose velocities are the rates of their positions, with steady constraints."""
+    plain = plain_map(compiled(system).layout)
     if system.layout.turns or not np.array_equal(*plain):
         raise StateError(
             f"{system.name}: this controller compares all positions, which must be plain numbers; it has quaternions "
             f"({', '.join(system.layout.q_names[t.q] for t in system.layout.turns)}): use TaskSpace with an orientation"
         )
-
-
-def _steady(system: System, m: Any) -> None:
-    """Refuse moving and nonholonomic constraints."""
-    layout = system.layout
+    builder = Builder(system)
+    s = builder.machine.s
     for k in system.kept:
-        if not layout.rows[k].holonomic:
-            raise StateError(f"constraint {layout.rows[k].group!r} is nonholonomic; this law is for holonomic ones")
-        moving = ca.vertcat(m.s["A"][k, :].T, m.s["at"][k])
-        if ca.depends_on(moving, m.s["t"]) or not ca.sparsify(m.s["at"][k]).nnz() == 0:
-            raise StateError(f"constraint {layout.rows[k].group!r} moves with time; this law is for steady ones")
+        moving = ca.vertcat(s["A"][k, :].T, s["at"][k])
+        if ca.depends_on(moving, s["t"]) or ca.sparsify(s["at"][k]).nnz():
+            name = system.layout.rows[k].group
+            raise StateError(f"constraint {name!r} moves with time; this law is for steady ones: use TaskSpace")
+    add_actuation(builder, weights)
+    return builder
+
+
+def _holonomic(system: System) -> None:
+    """Refuse nonholonomic constraints."""
+    for k in system.kept:
+        row = system.layout.rows[k]
+        if not row.holonomic:
+            raise StateError(f"constraint {row.group!r} is nonholonomic; this law is for holonomic ones: use TaskSpace")
 
 
 def _across(builder: Builder) -> str:

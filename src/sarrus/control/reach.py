@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sarrus.control.levels import split
+from sarrus.control.asked import compiled, rows_of_all
+from sarrus.control.levels import coupling, free_part, split
 from sarrus.control.patterns import Patterns
 from sarrus.dynamics.rank import scaled_rows
 from sarrus.dynamics.state import State
@@ -58,9 +59,10 @@ def controllability(
         system: the machine.
         state: where.
         task: as for a controller; its rows are tested by rank J Mob B (sheet 8).
-        forces: names of constraints whose multipliers are wanted.
+        forces: names of constraints, or of rows of them, whose multipliers are wanted.
         active: constraint name -> False for those switched off.
     """
+    compiled(system)._own(state)
     if state.count is not None:
         raise StateError("controllability: give one state (state.row(i) picks one from an array of states)")
     layout = system.layout
@@ -70,14 +72,18 @@ def controllability(
     r = int(np.sum(sigma > system.tolerance))
     V1, V2 = Vt[:r].T, Vt[r:].T
     B = np.linalg.solve(L, x.B)
-    G = V2.T @ B
+    G = free_part(V2, B)
     left, values, _, null = split(G, np.ones(layout.nu))
     directions = np.linalg.solve(L.T, V2 @ left[:, len(values) :]).T
     served = None
     if task is not None:
-        J = _jacobian(system, state, task)
-        served = (len(J), len(split(J @ np.linalg.solve(L.T, V2) @ G, np.ones(layout.nu))[1]))
-    rows = [k for name in forces for k in range(*layout.group_rows(name).indices(layout.m)) if k in system.kept]
+        from sarrus.control.tasks import jacobian_at, task_terms
+        from sarrus.control.terms import MachineTerms
+
+        machine = MachineTerms(system)
+        J = jacobian_at(machine, task_terms(machine, task), state)
+        served = (len(J), len(split(coupling(V2, np.linalg.solve(L, J.T), B), np.ones(layout.nu))[1]))
+    rows = rows_of_all(system, forces)
     pushed = None
     if rows:
         F = (U[rows, :r] / sigma[:r]) @ V1.T @ B
@@ -89,14 +95,12 @@ def controllability(
     )  # fmt: skip
 
 
-def _jacobian(system: System, state: State, task: Any) -> np.ndarray:
-    import casadi as ca
-
-    from sarrus.control.tasks import task_terms
-    from sarrus.control.terms import MachineTerms
-    from sarrus.symbolic.algebra import Function
-
-    machine = MachineTerms(system)
-    J = task_terms(machine, task).J
-    function = Function("task", [machine.s[k] for k in ("t", "q", "v", "p")], [ca.densify(J)])
-    return np.array(function(state.t, state.q, state.v, system.p))
+def independent(system: System, state: State, J: np.ndarray) -> int:
+    """How many rows of a task the free motion can change independently: the rank of J Z."""
+    x = system.terms(state)
+    L, S = scaled_rows(system, x.M, x.A, system.active_rows(None))
+    _, sigma, Vt = np.linalg.svd(S) if S.size else (None, np.zeros(0), np.eye(len(L)))
+    rows = np.linalg.solve(L, J.T)
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
+    K = free_part(Vt[int(np.sum(sigma > system.tolerance)) :].T, rows).T
+    return len(split(K, np.ones(K.shape[1]))[1])

@@ -9,12 +9,14 @@ A reference is given as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import numbers
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sarrus.control.asked import expression
 from sarrus.errors import StateError
 
 if TYPE_CHECKING:
@@ -43,8 +45,11 @@ class MinimumJerk:
         a, b = _vector("MinimumJerk: start", self.start), _vector("MinimumJerk: goal", self.goal)
         if a.shape != b.shape:
             raise StateError(f"MinimumJerk: start has {a.size} value(s), goal {b.size}; expected as many")
-        if not self.duration > 0:
-            raise StateError(f"MinimumJerk: expected a positive duration in seconds, got {self.duration!r}")
+        if not (_finite(self.duration) and self.duration > 0 and _finite(self.begin)):
+            raise StateError(
+                "MinimumJerk: expected a positive duration and a time to begin in seconds, got "
+                f"{self.duration!r} and {self.begin!r}"
+            )
 
     def __call__(self, t: Any) -> list[Any]:
         """Values at a time, a number or an expression."""
@@ -127,6 +132,8 @@ class Samples:
         rows = [x]
         for what, given, order in (("rates", self.rates, 1), ("bends", self.bends, 2)):
             rows.append(spline(t, nu=order) if given is None else _table(f"Samples: {what}", t, given)[1])
+            if rows[-1].shape != x.shape:
+                raise StateError(f"Samples: {what}: expected shape {x.shape}, as the values, got {rows[-1].shape}")
         object.__setattr__(self, "table", np.concatenate([t[:, None], *rows], axis=1))
 
     @property
@@ -169,6 +176,16 @@ def along_manifold(
     """
     if system.layout.turns:
         raise StateError(f"{system.name}: along_manifold takes machines without quaternions")
+    if not (_finite(duration) and duration > 0) or not isinstance(steps, numbers.Integral) or steps < 1:
+        raise StateError(
+            f"along_manifold: expected a positive duration and number of steps, got {duration!r}, {steps!r}"
+        )
+    open_to = _left_open(system, start, path)
+    if open_to:
+        raise StateError(
+            f"along_manifold: paths of {', '.join(path) or 'nothing'} leave {open_to} direction(s) of {system.name} "
+            "open; give paths of as many independent coordinates as it has degrees of freedom"
+        )
     times = start.t + np.linspace(0.0, duration, steps + 1)
     rows, rates, near = [], [], start
     for t in times:
@@ -181,6 +198,21 @@ def along_manifold(
         rows.append(near.q)
         rates.append(near.v)
     return Samples(times, np.array(rows), np.array(rates))
+
+
+def _left_open(system: System, start: State, names: Iterable[str]) -> int:
+    """How many directions of the free motion some coordinates do not determine."""
+    from sarrus.dynamics.rank import scaled_rows
+
+    system._own(start)
+    x = system.terms(start)
+    L, S = scaled_rows(system, x.M, x.A, system.active_rows(None))
+    wheres = [system.layout.find(name, "v") for name in names]
+    rows = [k for where in wheres for k in range(where.start, where.stop)]
+    J = np.linalg.solve(L, np.eye(len(L))[:, rows]).T
+    both = np.vstack([S, J / np.linalg.norm(J, axis=1)[:, None]])
+    sigma = np.linalg.svd(both, compute_uv=False) if both.size else np.zeros(0)
+    return len(L) - int(np.sum(sigma > system.tolerance))
 
 
 # --- for the controllers -------------------------------------------------------------------------------------------
@@ -249,31 +281,15 @@ def make_reference(value: Any, size: int, what: str) -> Reference:
 
 
 def _traced(function: Callable[[Any], Any], t: Any, size: int, what: str = "reference") -> Any:
-    import warnings
-
-    import casadi as ca
-
-    from sarrus.symbolic.algebra import SX
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # CasADi comments on NumPy functions of its symbols
-            value = function(t)
-            parts = value.ravel().tolist() if isinstance(value, np.ndarray) else value
-            x = ca.densify(SX(ca.vertcat(*parts) if isinstance(parts, (list, tuple)) else parts))
-    except Exception as error:
-        raise StateError(
-            f"{what}: the function cannot be turned into an expression of time ({error}); write it with NumPy or "
-            "CasADi functions and without branches, or sample it with sr.control.Samples"
-        ) from error
+    x = expression(what, lambda: function(t), " of time", ", or sample it with sr.control.Samples")
     if x.numel() != size:
         raise StateError(f"{what}: expected {size} value(s) from the function of time, got {x.numel()}")
-    return ca.reshape(x, size, 1)
+    return x
 
 
 def _clip_functions(t: Any) -> tuple[Any, Any]:
     """Smaller and larger of two, for numbers and for expressions."""
-    if isinstance(t, (int, float, np.ndarray, np.floating)):
+    if isinstance(t, (numbers.Real, np.ndarray)):
         return np.minimum, np.maximum
     import casadi as ca
 
@@ -291,15 +307,18 @@ def _vector(what: str, value: Any) -> np.ndarray:
 
 
 def _table(what: str, times: Any, values: Any) -> tuple[np.ndarray, np.ndarray]:
-    t, x = np.array(times, dtype=float), np.array(values, dtype=float)
-    x = x.reshape(len(t), -1) if x.shape[:1] == t.shape else x
+    try:
+        t, x = np.array(times, dtype=float), np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise StateError(
+            f"{what}: expected times, and one row of numbers for each; rows must be of one length"
+        ) from None
     if t.ndim != 1 or np.any(np.diff(t) <= 0) or not np.isfinite(t).all():
         raise StateError(f"{what}: the times must be finite and rise")
-    if x.shape[:1] != t.shape or not np.isfinite(x).all():
-        raise StateError(f"{what}: expected {t.size} finite rows, one for each time, got shape {np.shape(values)}")
-    return t, x
+    if x.ndim not in (1, 2) or len(x) != len(t) or not x.size or not np.isfinite(x).all():
+        raise StateError(f"{what}: expected {t.size} finite rows, one for each time, got shape {x.shape}")
+    return t, x.reshape(len(t), -1)
 
 
-def stack(references: Sequence[Reference]) -> int:
-    """Number of values in the tables of several references."""
-    return sum(3 * r.size for r in references if r.samples is not None)
+def _finite(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and bool(np.isfinite(float(value)))

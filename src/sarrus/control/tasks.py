@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +9,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from sarrus.control.asked import expression
 from sarrus.control.terms import MachineTerms
+from sarrus.dynamics.state import State
 from sarrus.dynamics.tasks import Task
-from sarrus.errors import StateError, UnknownNameError
+from sarrus.errors import StateError
 from sarrus.simulation.callbacks import apply, arity
-from sarrus.symbolic.algebra import SX, quaternion_rotation
+from sarrus.symbolic.algebra import SX, Function, quaternion_rotation
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +97,11 @@ def _part(machine: MachineTerms, item: Any, index: int) -> Part:
     if isinstance(item, str):
         return _coordinate(machine, item)
     if isinstance(item, Task):
+        if item.coordinates != machine.system.layout.q_names:
+            raise StateError(
+                f"task: this {item.name} was made for another machine, with the coordinates "
+                f"{', '.join(item.coordinates)}; use system.task(...) of {machine.system.name} itself"
+            )
         x, J, bias = item.function.call([s["t"], s["q"], s["v"], s["p"]])
         values = x.shape[0] if x.shape[1] == 1 else 4
         return Part(tuple(f"{item.name}[{k}]" for k in range(J.shape[0])), x, ca.sparsify(J), bias, values)
@@ -109,22 +115,15 @@ def _part(machine: MachineTerms, item: Any, index: int) -> Part:
     return Part(tuple(f"task{index}[{k}]" for k in range(x.numel())), x, J, ca.densify(bias), x.numel())
 
 
+def jacobian_at(machine: MachineTerms, terms: TaskTerms, state: State) -> np.ndarray:
+    """The numbers of J at a state."""
+    function = Function("task", [machine.s[k] for k in ("t", "q", "v", "p")], [ca.densify(terms.J)])
+    return np.array(function(state.t, state.q, state.v, machine.system.p))
+
+
 def traced(function: Any, moment: Any, what: str) -> Any:
     """A user's function of (t), (t, x) or (t, q, v) as one column of expressions."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # CasADi comments on NumPy functions of its symbols
-        try:
-            value = apply(function, arity(function, what), moment)
-            parts = value.ravel().tolist() if isinstance(value, np.ndarray) else value
-            x = ca.densify(SX(ca.vertcat(*parts) if isinstance(parts, (list, tuple)) else parts))
-        except UnknownNameError:
-            raise
-        except Exception as error:
-            raise StateError(
-                f"{what}: the function cannot be turned into an expression ({error}); write it with NumPy or CasADi "
-                "functions and without branches"
-            ) from error
-    return ca.reshape(x, x.numel(), 1)
+    return expression(what, lambda: apply(function, arity(function, what), moment))
 
 
 def _coordinate(machine: MachineTerms, name: str) -> Part:

@@ -50,7 +50,8 @@ class TaskSpace(Controller):
 
     Formulations, which give the same task motion:
 
-    - "direct" (equation (70)): Mob from the constraints, $K^+$, the smallest inputs;
+    - "direct" (equation (70)): Mob from the constraints, $K^+$, the smallest inputs; where the constraints lose rank,
+      as "minimal";
     - "minimal" (equation (79)): the same in a basis of the free motion;
     - "partitioned" (equations (87) to (92), with the null-space term that (91) lacks): task and constraints stacked;
       what the task leaves free is moved as little as it can be (least acceleration energy), or by the posture, and then
@@ -88,6 +89,10 @@ class TaskSpace(Controller):
             raise StateError(f"formulation {formulation!r}: use {', '.join(map(repr, FORMULATIONS))}")
         builder = Builder(system)
         add_actuation(builder, weights)
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in then):
+            raise StateError(f"then: expected a list of pairs (task, reference), got {then!r}")
+        if not isinstance(posture, Posture | None):
+            raise StateError(f"posture: expected a sr.control.Posture, got {posture!r}")
         pairs = [(task, reference), *then]
         terms = [task_terms(builder.machine, item) for item, _ in pairs]
         size = sum(x.size for x in terms)
@@ -102,7 +107,7 @@ class TaskSpace(Controller):
             at += x.size
         builder.vector("TASK", ca.vertcat(*commands))
         define_tasks(builder, terms)
-        builder.defines |= {"FORMULATION": FORMULATIONS.index(formulation), "POSTURE": int(posture is not None)}
+        builder.defines |= {"PARTITIONED": int(formulation == "partitioned"), "POSTURE": int(posture is not None)}
         if formulation == "direct" and posture is None and not system.redundant:
             builder.fast = ca.vertcat(*[x.J for x in terms]), builder.vectors["TASK"], False
         if posture is not None:
@@ -130,6 +135,6 @@ def _potential(m: MachineTerms, potential: Any) -> Any:
     if not callable(potential):
         raise StateError(f"Posture: expected 'gravity effort' or a function of (t, x), got {potential!r}")
     value = traced(potential, m.moment, "Posture")
-    if value.numel() != 1 or ca.depends_on(value, m.s["v"]):
-        raise StateError("Posture: the potential must return one expression of the position")
+    if value.numel() != 1 or ca.depends_on(value, ca.vertcat(m.s["v"], m.s["t"])):
+        raise StateError("Posture: the potential must return one expression of the position, not of time or velocities")
     return value

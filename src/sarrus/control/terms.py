@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import casadi as ca
@@ -12,6 +13,8 @@ from sarrus.simulation.evaluate import symbols
 from sarrus.simulation.moment import Moment
 from sarrus.symbolic.algebra import SX
 from sarrus.symbolic.sparse import entries, factorise, minimum_degree, saddle_order
+
+FAINT = 1e-10  # a row of K below this part of what it is made of may be rounding: the short cut leaves it alone
 
 
 class MachineTerms:
@@ -104,7 +107,17 @@ class MachineTerms:
             carried = carried * self.on[i] if chart else carried
         for k in range(n):
             inertia = ca.fmin(inertia, factor.pivots[k])
-        return ca.vertcat(*rows), ca.vertcat(*right), ca.vertcat(carried, inertia)
+        K, served = ca.vertcat(*rows), SX(1)
+        strength = [self._least_size(s["B"][:, k]) for k in range(s["B"].shape[1])]
+        for j in range(J.shape[0]):
+            size = self._least_size(J[j, :].T) * FAINT**2
+            parts = [K[j, k] ** 2 - size * b for k, b in enumerate(strength)]
+            served = ca.fmin(served, functools.reduce(ca.fmax, parts))
+        return K, ca.vertcat(*right), ca.vertcat(carried, inertia, served)
+
+    def _least_size(self, force: Any) -> Any:
+        """At most fᵀ M⁻¹ f of one column, without a solve: D⁻¹/² M D⁻¹/² has no eigenvalue above n."""
+        return ca.sum1(force**2 / ca.diag(self.s["M"])) / self.system.layout.nv
 
     def at_rest(self) -> Any:
         """G = h at v = 0: gravity, springs, and whatever else acts at rest."""

@@ -189,7 +189,7 @@ class System:
         """
         if not isinstance(self.description, Model):
             raise SarrusError(f"{self.name}: tasks need a machine described by bodies, not by a Lagrangian")
-        return build_task(self.description, kind, target, self.p)
+        return build_task(self.description, kind, target, self.p, self.layout.q_names)
 
     def _each(self, name: str, state: State, *more: np.ndarray) -> list[np.ndarray]:
         self._own(state)

@@ -22,6 +22,7 @@ class Task:
     name: str
     function: Any
     p: np.ndarray
+    coordinates: tuple[str, ...]  # of the machine that it was made for
 
     def evaluate(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Value x, Jacobian J and J̇v at a state, or stacked for an array of states."""
@@ -33,7 +34,7 @@ class Task:
         return (x[:, 0] if x.shape[1] == 1 else x), J, bias[:, 0]
 
 
-def build_task(model: Model, kind: str, target: Any, p: np.ndarray) -> Task:
+def build_task(model: Model, kind: str, target: Any, p: np.ndarray, coordinates: tuple[str, ...]) -> Task:
     """Derive the task's expressions from the machine's description."""
     import casadi as ca
 
@@ -55,4 +56,4 @@ def build_task(model: Model, kind: str, target: Any, p: np.ndarray) -> Task:
     else:
         raise SarrusError(f"unknown task {kind!r}; kinds: 'point', 'orientation', 'coordinate'")
     outputs = [ca.densify(e) for e in (x, J, bias)]
-    return Task(f"{kind} task", Function("task", [k.t, k.q, k.v, k.p], ca.cse(outputs)), p)
+    return Task(f"{kind} task", Function("task", [k.t, k.q, k.v, k.p], ca.cse(outputs)), p, coordinates)

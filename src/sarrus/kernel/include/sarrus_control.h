@@ -7,6 +7,9 @@
      free:  p = B2 u - h2                                            (p = Z'M v', Z = L^-T D^-1/2 Q2; sheet 6)
    with X1 and X2 the first r and the other entries of Q'X^. Singular or dependent rows are decided by the pivots.
 
+   What rounding leaves of a number that is nothing is not taken for a number: else a task that the constraints hold, or
+   a motor that moves nothing, would be served by enormous inputs. What is not finite makes the inputs not finite.
+
    Needs SR_NV, SR_K, SR_NU, SR_COLS (columns besides those of S), SR_BIG (largest of all dimensions), SR_NS and the
    tables sr_s_row[], sr_s_col[] of the entries of S. */
 #ifndef SARRUS_CONTROL_H
@@ -15,6 +18,9 @@
 #include "sarrus_types.h"
 
 #define SR_LEVEL_RANK ((real)1e-8) /* directions of a level weaker than this part of its strongest do not count */
+/* parts of what they are made of, below which numbers are rounding: of a column near dependent rows, and of a product */
+#define SR_FAINT ((real)(sizeof(real) > 4 ? 1e-10 : 1e-4))
+#define SR_ROUNDING ((real)(sizeof(real) > 4 ? 1e-13 : 1e-6))
 
 typedef struct {
   int r;                                 /* independent rows */
@@ -45,6 +51,18 @@ SR_FN void sr_reflect(const real *SR_RESTRICT w, real beta, real *SR_RESTRICT x,
   for (int i = 0; i < n; i++) x[i] -= f * w[i];
 }
 
+/* nothing in place of rounding: a column that is held altogether, or not at all */
+SR_FN void sr_clean(sr_split *x, int k) {
+  real *a = SR_COLUMN(x, k);
+  const int r = x->r;
+  const real held = sr_product(a, a, r), open = sr_product(a + r, a + r, SR_NV - r);
+  const real least = SR_FAINT * SR_FAINT * (held + open);
+  if (held <= least)
+    for (int i = 0; i < r; i++) a[i] = 0;
+  if (open <= least)
+    for (int i = r; i < SR_NV; i++) a[i] = 0;
+}
+
 /* s: entries of S; gamma: scaled right-hand sides of the rows; the further columns of x->W are in place */
 SR_FN void sr_split_rows(const real *s, const real *gamma, real tolerance, sr_split *x) {
   enum { n = SR_NV, m = SR_K };
@@ -56,6 +74,9 @@ SR_FN void sr_split_rows(const real *s, const real *gamma, real tolerance, sr_sp
     x->order[j] = j;
     first[j] = rest[j] = sr_product(W + j * n, W + j * n, n);
   }
+  const real lost = sr_lost(first, m) + sr_lost(gamma, m);
+  if (lost != 0) /* no row may count as dependent because it is no number */
+    for (int i = 0; i < n * SR_COLS; i++) SR_COLUMN(x, 0)[i] = lost;
   for (; r < m && r < n; r++) {
     int best = r;
     for (int j = r; j < m; j++) {
@@ -90,6 +111,10 @@ SR_FN void sr_split_rows(const real *s, const real *gamma, real tolerance, sr_sp
     for (int i = 0; i < k; i++) sum -= W[k * n + i] * x->c[i];
     x->c[k] = sum / x->diagonal[k];
   }
+  for (int k = 0; k < SR_NU; k++) sr_clean(x, SR_AT_B + k);
+#ifdef SR_AT_J
+  for (int i = 0; i < SR_NT; i++) sr_clean(x, SR_AT_J + i);
+#endif
 }
 
 /* Q'x of a column found later */
@@ -152,7 +177,7 @@ SR_FN int sr_orthonormal(real *A, int n, int m, real tolerance, real *Q, real *R
 /* Meet K x = b as well as the levels before allow, least squares; K(i, j) = K[i di + j dj] */
 SR_FN void sr_level(sr_stack *s, const real *K, int di, int dj, int rows, const real *b) {
   real A[SR_DIM(SR_BIG * SR_BIG)], Q[SR_DIM(SR_BIG * SR_BIG)], R[SR_DIM(SR_BIG * SR_BIG)], T[SR_DIM(SR_BIG * SR_BIG)];
-  real z[SR_DIM(SR_BIG)], rest[SR_DIM(SR_BIG)], strongest = 0;
+  real z[SR_DIM(SR_BIG)], rest[SR_DIM(SR_BIG)], strongest = 0, lost = 0;
   int order[SR_DIM(SR_BIG)];
   const int n = s->n;
   if (s->left == 0 || rows == 0) return;
@@ -166,6 +191,12 @@ SR_FN void sr_level(sr_stack *s, const real *K, int di, int dj, int rows, const 
       size += k * k;
     }
     if (size > strongest) strongest = size;
+    lost += size - size;
+  }
+  lost += sr_lost(rest, rows);
+  if (lost != 0) { /* what is no number must not be taken for a direction that does not count */
+    s->x[0] = lost;
+    return;
   }
   for (int j = 0; j < n; j++)
     for (int i = 0; i < rows; i++) {
@@ -203,17 +234,13 @@ SR_FN void sr_level(sr_stack *s, const real *K, int di, int dj, int rows, const 
 }
 
 SR_FN long sr_inputs(const sr_stack *s, real *u) {
-  int good = 1;
-  for (int j = 0; j < s->n; j++) {
-    u[j] = (s->scale ? s->scale[j] : 1) * s->x[j];
-    good &= u[j] - u[j] == 0;
-  }
-  return !good;
+  for (int j = 0; j < s->n; j++) u[j] = (s->scale ? s->scale[j] : 1) * s->x[j];
+  return sr_lost(u, s->n) != 0;
 }
 
 /* level of the motion: B2 u = p + (free part of a column) */
 SR_FN void sr_move(sr_stack *s, const sr_split *x, int at_b, int at_h, const real *p) {
-  real b[SR_DIM(SR_NV)];
+  real b[SR_DIM(SR_NV)] = {0};
   for (int i = 0; i < SR_NV - x->r; i++) b[i] = (p ? p[i] : 0) + SR_COLUMN(x, at_h)[x->r + i];
   sr_level(s, SR_COLUMN(x, at_b) + x->r, 1, SR_NV, SR_NV - x->r, b);
 }

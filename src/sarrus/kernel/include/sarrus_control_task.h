@@ -1,7 +1,7 @@
 /* Task control (sheet 8, 9.5): tasks in strict order follow their references, J v' + J.v = y, whatever else moves.
 
-   direct       K u = y + J Mob h - J a_n with K = J Mob B, where Mob = M^-1 - (its part along the rows), no basis needed
-   minimal      the same in the basis Z of the free motion
+   direct       K u = y + J Mob h - J a_n with K = J Mob B: by sarrus_control_fast.h, and as "minimal" where that does not carry
+   minimal      the same in the basis Z of the free motion, Mob = Z Z'
    partitioned  first the motion, dynamically consistent: p = sum of (J Z)^+ in the order of the tasks, then the posture in
                 what they leave free; then the inputs that need the smallest further force A' fC on the constraints
    In all three a task is met exactly if K has full row rank, passive joints or not; what K cannot serve is left out.
@@ -13,21 +13,20 @@
 
 #include "sarrus_control_motion.h"
 
-enum { SR_DIRECT, SR_MINIMAL, SR_PARTITIONED };
-
 /* one task as a level for the inputs */
 SR_FN void sr_task_level(sr_stack *u, const sr_split *x, int first, int rows, const real *y) {
   real K[SR_DIM(SR_BIG * SR_NU)], b[SR_DIM(SR_BIG)];
-  const int held = x->r, open = SR_NV - held, direct = SR_FORMULATION == SR_DIRECT;
+  const int r = x->r, open = SR_NV - r;
   const real *h = SR_COLUMN(x, SR_AT_H);
   for (int i = 0; i < rows; i++) {
     const real *J = SR_COLUMN(x, SR_AT_J + first + i);
-    const real all = direct ? sr_product(J, h, SR_NV) - sr_product(J, h, held) : sr_product(J + held, h + held, open);
-    b[i] = y[first + i] + all - sr_product(J, x->c, held);
+    const real held = sr_product(J, J, r), moved = sr_product(J + r, J + r, open);
+    b[i] = y[first + i] + sr_product(J + r, h + r, open) - sr_product(J, x->c, r);
     for (int k = 0; k < SR_NU; k++) {
       const real *B = SR_COLUMN(x, SR_AT_B + k);
-      K[k * rows + i] =
-          direct ? sr_product(J, B, SR_NV) - sr_product(J, B, held) : sr_product(J + held, B + held, open);
+      const real sum = sr_product(J + r, B + r, open), push = sr_product(B + r, B + r, open);
+      const real most = (held + moved) * push + moved * (sr_product(B, B, r) + push);
+      K[k * rows + i] = sum * sum <= SR_ROUNDING * SR_ROUNDING * most ? 0 : sum;
     }
   }
   sr_level(u, K, 1, rows, rows, b);
@@ -107,10 +106,10 @@ SR_FN void sr_control_task(const sr_split *x, const real *y, const real *inverse
   sr_start_stack(u, SR_NU, scale);
   for (int k = 0, first = 0; k < SR_TASKS; first = sr_task_end[k++])
     sr_task_level(u, x, first, sr_task_end[k] - first, y);
-  if (SR_FORMULATION != SR_PARTITIONED && !SR_POSTURE) return;
+  if (!SR_PARTITIONED && !SR_POSTURE) return;
   sr_task_free(x, y, &p, held);
   sr_move(u, x, SR_AT_B, SR_AT_H, p.x);
-  if (SR_FORMULATION == SR_PARTITIONED) sr_task_light(u, x, inverse, held);
+  if (SR_PARTITIONED) sr_task_light(u, x, inverse, held);
 }
 
 #endif

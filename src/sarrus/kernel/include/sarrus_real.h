@@ -1,4 +1,4 @@
-/* The number type and the qualifiers that make one source valid as C99 and as CUDA device code. */
+/* The number type, and the qualifiers that make one source valid as C99 and as CUDA device code. */
 #ifndef SARRUS_REAL_H
 #define SARRUS_REAL_H
 
@@ -20,5 +20,12 @@ typedef float real;
 typedef double real;
 #define SR_MATH(name) name
 #endif
+
+/* 0, or not a number if one of x is not finite */
+SR_FN real sr_lost(const real *x, int n) {
+  real sum = 0;
+  for (int i = 0; i < n; i++) sum += x[i] - x[i];
+  return sum;
+}
 
 #endif
