@@ -298,6 +298,8 @@ def test_what_makes_no_sense_is_refused():
     for options, text in cases:
         with pytest.raises(sr.StateError, match=text):
             sr.inverse_dynamics(system, state, **options)
+    with pytest.raises(sr.StateError, match="expected at least one state, got an array of none"):
+        sr.inverse_dynamics(system, system.state(np.zeros((0, 9))))
     with pytest.raises(sr.StateError, match="expected a compiled machine, got Mechanism; use sr"):
         sr.inverse_dynamics(sr.library.build("four_bar"), state)
 

@@ -263,6 +263,8 @@ def test_what_makes_no_sense_is_refused():
         ({"noise": {"x": 0.1}}, "noise needs a period"),
         ({"noise": {"x": 0.1}, "period": 0.1}, "noise needs a seed"),
         ({"delay": -0.1, "period": 1.0}, "delay in seconds that is not negative"),
+        ({"delay": 1e3, "period": 1e-4}, r"a delay of 1000.0 s is more than a million periods of 0.0001 s"),
+        ({"noise": ["x"], "period": 0.1, "seed": 1}, "noise: expected a mapping from names to standard deviations"),
     ):
         with pytest.raises(sr.StateError, match=text):
             sr.control.Loop(law, **options)
@@ -271,7 +273,9 @@ def test_what_makes_no_sense_is_refused():
         (sr.control.Loop(law, period=0.1, rate={"x": -1}), "rate of 'x': expected a positive number"),
         (sr.control.Loop(law, period=0.1, noise={"x": -1}, seed=1), "noise of 'x': expected a standard deviation"),
         (sr.control.Loop(law, initial=[1.0]), "initial: expected 2 finite inputs"),
+        (sr.control.Loop(law, initial={"x": 1.0}), "initial: expected 2 finite inputs"),
         (sr.control.Loop(7), "expected a controller of sarrus.control, a function or a Loop"),
+        (sr.control.TaskSpace, "expected a controller of sarrus.control, a function or a Loop, got <class"),
     ):
         with pytest.raises(sr.StateError, match=text):
             sr.simulate(system, start, 1.0, control=loop)

@@ -250,8 +250,11 @@ def _question(
         ]
         state = State(system.layout, state.q, state.v, state.t)
     else:
-        rows = [(system, active)] * (getattr(state, "count", None) or 1)
+        count = getattr(state, "count", None)
+        rows = [(system, active)] * (1 if count is None else count)
     system._own(state)
+    if not rows:
+        raise StateError("inverse_dynamics: expected at least one state, got an array of none")
     wanted: list[Any] = [None] * len(rows)
     if isinstance(accelerations, Mapping):
         if state.count is not None:

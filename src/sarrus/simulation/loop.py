@@ -59,6 +59,13 @@ class Loop:
             raise StateError(f"Loop: expected a positive period in seconds, got {self.period!r}")
         if not (isinstance(self.delay, numbers.Real) and 0 <= float(self.delay) < math.inf):
             raise StateError(f"Loop: expected a delay in seconds that is not negative, got {self.delay!r}")
+        if self.period is not None and self.delay > 1e6 * self.period:
+            raise StateError(
+                f"Loop: a delay of {self.delay!r} s is more than a million periods of {self.period!r} s; expected commands "
+                "that arrive sooner"
+            )
+        if self.noise is not None and not isinstance(self.noise, Mapping):
+            raise StateError(f"Loop: noise: expected a mapping from names to standard deviations, got {self.noise!r}")
         for name, wanted in (("delay", self.delay > 0), ("rate", self.rate is not None), ("noise", bool(self.noise))):
             if wanted and self.period is None:
                 raise StateError(f"Loop: {name} needs a period (it belongs to a sampled loop); give period=... seconds")
@@ -203,10 +210,10 @@ def _law(loop: Loop, before: Mapping[str, Any] | None, start: State, t_end: floa
     """A controller, a function, or a loop around one of them."""
     system, control = shared.system, loop.control
     nu, values = system.layout.nu, None
-    if hasattr(control, "compiled"):
+    if hasattr(control, "compiled") and not isinstance(control, type):
         values = np.array(control.numbers if len(control.numbers) else [0.0])
         law = Law(np.zeros(nu), Compiled(control.compiled(system), values, nu), float(loop.period or 0.0))
-    elif callable(control):
+    elif callable(control) and not isinstance(control, type):
         law = make_law(control, loop.period, start, t_end, shared)
     else:
         raise StateError(f"control: expected a controller of sarrus.control, a function or a Loop, got {control!r}")
@@ -272,7 +279,10 @@ def _noise(system: System, noise: Mapping[str, float]) -> np.ndarray:
 
 
 def _initial(system: System, values: Any) -> np.ndarray:
-    array = np.array(values, dtype=float).reshape(-1)
+    try:
+        array = np.array(values, dtype=float).reshape(-1)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
     if array.shape != (system.layout.nu,) or not np.isfinite(array).all():
         raise StateError(f"Loop: initial: expected {system.layout.nu} finite inputs, got {values!r}")
     return array
