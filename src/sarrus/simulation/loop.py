@@ -61,8 +61,8 @@ class Loop:
             raise StateError(f"Loop: expected a delay in seconds that is not negative, got {self.delay!r}")
         if self.period is not None and self.delay > 1e6 * self.period:
             raise StateError(
-                f"Loop: a delay of {self.delay!r} s is more than a million periods of {self.period!r} s; expected commands "
-                "that arrive sooner"
+                f"Loop: a delay of {self.delay!r} s is more than a million periods of {self.period!r} s; expected "
+                "commands that arrive sooner"
             )
         if self.noise is not None and not isinstance(self.noise, Mapping):
             raise StateError(f"Loop: noise: expected a mapping from names to standard deviations, got {self.noise!r}")
