@@ -76,8 +76,9 @@ def test_geared_chain():
 
 
 def test_platform_on_elbows():
-    """Sheet 12.5: deviations 1.5e-11 and 6e-11, peak torques 19.3 and 17.4, final error 9.8e-9."""
-    results = script("platform_control").main()
+    """Sheet 12.5: deviations 1.5e-11 and 6e-11, peak torques 19.3 and 17.4, final error 9.8e-9, |f_C| 45.1 and 36.8."""
+    example = script("platform_control")
+    results = example.main()
     elbows, platform = results["elbows"], results["platform"]
     assert elbows["deviation"] < 2e-11
     assert elbows["final error"] == pytest.approx(9.8e-9, rel=0.01)
@@ -85,6 +86,53 @@ def test_platform_on_elbows():
     assert platform["deviation"] < 7e-11
     assert platform["peak torque"] == pytest.approx(17.4, abs=0.05)
     assert max(elbows["loop error"], platform["loop error"]) < 1e-12
+    # the further force on the loops; of two rows more (m = 8, rank 6) the least, with the same motion
+    assert elbows["further force"] < 1e-12
+    assert platform["further force"] == pytest.approx(45.1, abs=0.05)
+    doubled = results["doubled loops"]
+    assert doubled["further force"] == pytest.approx(36.8, abs=0.05)
+    assert doubled["deviation"] < 7e-11
+    assert doubled["final error"] == pytest.approx(platform["final error"], rel=1e-3)
+    assert doubled["peak torque"] == pytest.approx(platform["peak torque"], rel=1e-6)
+    system = example.platform(doubled=True)
+    assert (len(system.kept), system.rank(system.assemble()).rank) == (8, 6)
+
+
+def test_platform_swings_freely():
+    """Sheet 12.5: |dE| 1.5e-5 J in 5 s at 1 ms, |Φ| 2e-15, s_min(A) 0.116."""
+    example = script("platform_control")
+    system = example.platform()
+    x = example.swing(system)
+    assert x["smallest singular value"] == pytest.approx(0.116, abs=5e-4)
+    assert x["energy error"] < 1.5e-5  # projected in the mass metric, here
+    assert x["loop error"] < 1e-12
+    # the sheet's figure is that of projections in the plain metric: its scheme once more, with the machine's matrices
+    start = system.assemble({"platform.x": 0.02, "platform.z": 0.0, "platform.angle": 0.6})
+    kept, dt, q, v = list(system.kept), 1e-3, start.q, start.v
+
+    def rates(q, v):
+        return v, system.acceleration(system.state(q, v), np.zeros(3))
+
+    def rows(q):
+        terms = system.terms(system.state(q))
+        return terms.A[kept], terms.phi[kept]
+
+    places = []
+    for _ in range(5000):
+        k1 = rates(q, v)
+        k2 = rates(q + dt / 2 * k1[0], v + dt / 2 * k1[1])
+        k3 = rates(q + dt / 2 * k2[0], v + dt / 2 * k2[1])
+        k4 = rates(q + dt * k3[0], v + dt * k3[1])
+        q = q + dt / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
+        v = v + dt / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
+        for _ in range(2):
+            A, phi = rows(q)
+            q = q - A.T @ np.linalg.solve(A @ A.T, phi)
+        A, _ = rows(q)
+        v = v - A.T @ np.linalg.solve(A @ A.T, A @ v)
+        places.append((q, v))
+    energy = [system.energy(system.state(q, v)).total for q, v in [(start.q, start.v), *places]]
+    assert np.abs(np.array(energy) - energy[0]).max() == pytest.approx(1.5e-5, abs=5e-7)
 
 
 def test_underactuated_chain():
