@@ -75,6 +75,86 @@ def test_motion_and_force_do_not_notice_each_other(name, motors, task, force):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "motors", "task", "force"),
+    [
+        ("slider_crank", (), ("A",), "slider"),
+        ("cartesian_on_circle", (), ("x",), "circle"),
+        ("geared_chain", (), ("q1", "q4", "q5", "q6"), "gear3"),
+        ("two_arms", (), ("object.x", "object.z", "object.angle"), "left grip"),
+        ("four_bar", ("B", "C"), ("A",), "D"),
+        ("planar_platform", ("hip1", "hip2", "hip3"), ("platform.x", "platform.z", "platform.angle"), "leg1"),
+    ],
+)
+def test_errors_of_motion_and_force_do_not_feed_each_other(name, motors, task, force):
+    """Cross-sensitivities below 1e-9: a hundred times the force, or twice the start's error of the motion."""
+    system = machine(name, motors)
+    home = system.assemble()
+    where = [system.layout.q_names.index(n) for n in task]
+    kept = [k for k in system.kept if system.layout.rows[k].group == force]
+    offset = np.linspace(0.03, 0.06, len(task))
+
+    def run(part, push):
+        """Errors of motion and of force, from a start off the set point."""
+        start = system.assemble(dict(zip(task, home.q[where] + part * offset, strict=True)))
+        wanted = {force: lambda t: [push * (1 + ca.sin(5 * t))] * len(kept)}
+        control = sr.control.HybridMotionForce(system, task, home.q[where], wanted)
+        traj = sr.simulate(system, start, 0.5, control=control, output=np.linspace(0, 0.5, 26), rtol=1e-12, atol=1e-14)
+        lam = system.solve(system.state(traj.q, traj.v, traj.t), traj.u).lam[:, kept]
+        return traj.q[:, where] - home.q[where], lam - (push * (1 + np.sin(5 * traj.t)))[:, None], traj.u
+
+    (motion, loads, u), (pushed, _, strong), (_, moved, _) = run(1, 1.0), run(1, 101.0), run(2, 1.0)
+    assert np.abs(strong - u).max() > 50  # it takes other inputs indeed
+    assert np.abs(motion[0]).max() == pytest.approx(offset.max())
+    assert np.abs(pushed - motion).max() / 100 < 1e-9  # [rad or m for each N]
+    assert np.abs(moved - loads).max() / offset.max() < 1e-9  # [N for each rad or m]
+    assert np.abs(loads).max() < 1e-9
+
+
+def test_no_law_runs_away_from_a_singular_position():
+    """Slider-crank exactly where it may fold, at rest and turning: all laws, with bounded torques."""
+    system = machine("slider_crank")
+    goal = system.assemble({"A": 1.2})
+    laws = [
+        sr.control.ProjectedInverseDynamics(system, "A", 1.2, 25, 10),
+        sr.control.TaskSpace(system, "A", 1.2, 25, 10),
+        sr.control.TaskSpace(system, "A", 1.2, 25, 10, formulation="partitioned"),
+        sr.control.HybridMotionForce(system, "A", 1.2, {"slider": 2.0}, 25, 10),
+        sr.control.QuasiVelocityRegulation(system, goal, kp=20, kd=10),
+        sr.control.QuasiVelocityTracking(system, goal.q, kp=3, kd=10),
+        sr.control.DependentCoordinates(system, goal.q, kp=25, kd=10),
+    ]
+    for v in ([0.0, 0.0], [1.0, -2.0]):
+        start = system.state([np.pi / 2, np.pi], v)
+        assert system.rank(start).mobility == 2
+        for law in laws:
+            traj = sr.simulate(system, start, 4.0, control=law)
+            assert traj.status.ok, str(traj.status)
+            assert traj["A"][-1] == pytest.approx(1.2, abs=2e-3)
+            # inertia at most 5 kg m², commanded at most 25 * 0.4 + 10 * 1 + what the second joint turns faster
+            assert np.abs(traj.u).max() < 5 * 25
+            assert np.abs(system.terms(traj.final).phi).max() < 1e-10
+
+
+@pytest.mark.parametrize("formulation", ["direct", "minimal", "partitioned"])
+def test_where_the_motors_lose_a_direction(formulation):
+    """Sheet 12.5: level, the platform's legs meet in a point and the elbows cannot turn it; they drive it through."""
+    system = machine("planar_platform")
+    pose = ["platform.x", "platform.z", "platform.angle"]
+    path = sr.control.MinimumJerk([0, 0, 0.6], [0, 0, -0.6], 1.5)
+    control = sr.control.TaskSpace(system, pose, path, formulation=formulation)
+    traj = sr.simulate(system, system.assemble(), 2.5, control=control)
+    assert traj.status.ok
+    assert np.abs(traj.u).max() < 40  # 8 kg: about 20 N m hold it
+    np.testing.assert_allclose([traj[name][-1] for name in pose], [0, 0, -0.6], atol=1e-3)
+    # started there at rest, it is left where it is as far as the turn goes, and all is bounded
+    level = system.assemble(dict.fromkeys(pose, 0.0))
+    held = sr.simulate(system, level, 0.5, control=control, max_steps=20_000)
+    assert np.abs(control(0.0, level.q, level.v)).max() < 40
+    assert held.status.ok
+    assert np.abs(held.u).max() < 100
+
+
 @pytest.mark.parametrize("sample", [None, 1e-3])
 def test_through_a_singular_position_under_control(sample):
     """The slider-crank turns through its singular positions: one controller, bounded torques, no loss of accuracy."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from qpsolvers import solve_qp
+from scipy.optimize import lsq_linear
 
 import sarrus as sr
 from sarrus.dynamics.solution import TermValues
@@ -93,7 +94,7 @@ def test_least_torques_limits_and_verdicts(index, rng):
     if inside and rank == len(V2):
         best = solve_qp(np.diag(w), np.zeros(nu), A=K, b=load, solver="quadprog")
         assert best is not None
-        np.testing.assert_allclose(found.u, best, atol=1e-7 * size)
+        np.testing.assert_allclose(found.u, best, atol=1e-9 * size)
     if not inside:  # nearest in the mass metric: a program in (v̇, u), weighted by M, with u all but free
         Z = V2.T
         mobility = np.linalg.inv(Z.T @ x.M @ Z)
@@ -122,7 +123,46 @@ def _limits(machine, state, a, w, free, K, load):
             np.diag(w), np.zeros(nu), A=K, b=load, lb=np.full(nu, -bound), ub=np.full(nu, bound), solver="quadprog"
         )
         assert cut.feasible == (best is not None)
+        if not cut.feasible:
+            # nearest in the mass metric: bounded least squares by another method
+            x = machine.x
+            V2, _, _ = reached(machine)
+            scale = np.linalg.cholesky(np.linalg.inv(V2 @ x.M @ V2.T)).T
+            near = lsq_linear(scale @ K, scale @ load, (-bound, bound), method="bvls", tol=1e-14)
+            assert cut.residual == pytest.approx(np.linalg.norm(near.fun), rel=1e-9)
+        if cut.feasible:
+            _optimal(cut.u, w, K, load, bound)
         if best is not None:
-            np.testing.assert_allclose(cut.u, best, atol=1e-6 * (1 + bound))
+            np.testing.assert_allclose(cut.u, best, atol=1e-8 * (1 + bound))
         else:
             assert cut.reason == "the limits do not allow it"
+
+
+def _optimal(u, w, K, load, bound):
+    """Karush, Kuhn and Tucker: W u - K'ν is zero at inputs within the limits, and pulls outwards at those on them."""
+    size = 1 + np.abs(u).max()
+    np.testing.assert_allclose(K @ u, load, atol=1e-9 * (np.abs(K) @ np.abs(u)).max())
+    inside = np.abs(u) < bound * (1 - 1e-9)
+    slack = w * u - K.T @ _multipliers(K, w * u, inside, np.sign(u))
+    np.testing.assert_allclose(slack[inside], 0, atol=1e-7 * size * w.max())
+    assert np.all((slack * np.sign(u))[~inside] <= 1e-7 * size * w.max())
+
+
+def _multipliers(K, gradient, inside, sides):
+    """ν with gradient - K'ν zero inside and of the right sign at the limits, by a linear program."""
+    from scipy.optimize import linprog
+
+    rows = -(K.T * sides[:, None])[~inside]
+    found = linprog(
+        np.zeros(len(K) + 1) + np.eye(len(K) + 1)[-1],
+        A_ub=np.vstack([
+            np.hstack([K.T[inside], -np.ones((inside.sum(), 1))]),
+            np.hstack([-K.T[inside], -np.ones((inside.sum(), 1))]),
+            np.hstack([rows, -np.ones((len(rows), 1))]),
+        ]),
+        b_ub=np.concatenate([gradient[inside], -gradient[inside], -(gradient * sides)[~inside]]),
+        bounds=[(None, None)] * len(K) + [(0, None)],
+        method="highs",
+    )  # fmt: skip
+    assert found.status == 0
+    return found.x[:-1]

@@ -167,7 +167,20 @@ def _program(
         P = K.T @ K / size**2 + 1e-9 * P
         q = K.T @ (level[0].K @ start - level[0].b) / size**2 + 1e-9 * q
     y = _solve(P, q, C @ N, d - C @ start)
-    return None if y is None else start + N @ y
+    if y is None:
+        return None
+    if level:
+        y = _sharpened(Level(level[0].K @ N, level[0].b - level[0].K @ start), y, C @ N, d - C @ start)
+    return start + N @ y
+
+
+def _sharpened(level: Level, y: np.ndarray, G: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """The exact solution of a level where the same inequalities hold with equality, if it is one; else y itself."""
+    size = np.abs(h) + np.abs(G) @ np.abs(y)
+    on = G @ y >= h - 1e-7 * size
+    exact = least([Level(G[on], h[on]), level], np.ones(len(y)))[0]
+    inside = np.all(G @ exact <= h + 1e-12 * size)
+    return exact if inside and np.linalg.norm(level.K @ exact - level.b) < np.linalg.norm(level.K @ y - level.b) else y
 
 
 def _solve(P: np.ndarray, q: np.ndarray, G: np.ndarray, h: np.ndarray) -> np.ndarray | None:
