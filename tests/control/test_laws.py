@@ -270,6 +270,25 @@ def test_orientation_task_on_the_stewart_platform(rng):
         np.testing.assert_allclose(J @ a + bias, KP * axis - KD * J @ state.v, atol=1e-8)
 
 
+@pytest.mark.parametrize("length", [1.0, 3.0])
+def test_orientation_follows_a_path_whose_quaternion_is_of_any_length(length):
+    """Straight from one quaternion to another, through shorter ones: the platform follows its direction exactly."""
+    system = machine("stewart")
+    home = system.assemble()
+    at = system.task("point", sr.point_on("platform", (0, 0, 0)))
+    task = [at, system.task("orientation", "platform")]
+    goal = length * np.array([np.cos(0.3), 0.0, np.sin(0.3), 0.0])
+    path = sr.control.MinimumJerk([1, 0, 0, 0], goal, 0.8)
+    place = [float(x) for x in at.evaluate(home)[0]]
+    control = sr.control.ProjectedInverseDynamics(system, task, lambda t: [*place, *path(t)], KP, KD)
+    traj = sr.simulate(system, home, 0.8, control=control, output=np.linspace(0, 0.8, 9), rtol=1e-10)
+    wanted = np.array([path(t) for t in traj.t])
+    wanted /= np.linalg.norm(wanted, axis=1)[:, None]
+    np.testing.assert_allclose(traj["platform"][:, 3:7], wanted, atol=1e-7)
+    with pytest.raises(sr.StateError, match="the inputs are not finite"):  # no direction at all
+        sr.control.TaskSpace(system, task[1], [0, 0, 0, 0])(0.0, home.q, home.v)
+
+
 def test_coriolis_matrix_is_skew_against_the_rate_of_the_mass_matrix(rng):
     """x' (Mdot - 2 C) x = 0 and C v = h - (what acts at rest), also with quaternions."""
     from sarrus.control.terms import MachineTerms

@@ -177,6 +177,8 @@ def test_regulator_refuses_what_it_cannot_do():
     ):
         with pytest.raises(sr.StateError, match=text):
             sr.control.LinearQuadratic(linear, **options)
+    with pytest.raises(sr.StateError, match=r"expected what system\.linearise.* returns, got System"):
+        sr.control.LinearQuadratic(upright)
     with pytest.raises(sr.UnknownNameError, match="unknown input 'A1'"):
         sr.control.LinearQuadratic(linear, inputs={"A1": 1.0})
     hanging = sr.Mechanism("no motor", planar=True)
@@ -230,3 +232,45 @@ def test_stewart_platform_is_held_on_soft_legs():
     slow = -control.eigenvalues.real.max()
     # e-folds of the slowest mode, some room for modes that meet, and the accuracy of the run
     assert np.abs(delta_of(system, home.q, traj.q[-1])).max() < 0.5 * np.exp(-slow * 1.5) + 1e-7
+
+
+def test_modes_of_one_frequency_are_told_apart():
+    """Two equal pendulums pushed alike: only their difference is out of reach, and only their sum is hidden."""
+    mech = sr.Mechanism("twins", planar=True)
+    for name, x in (("a", 0.0), ("b", 1.0)):
+        mech.revolute(name, mech.ground, mech.body(name, 1.0, com=(0, -0.5)), at=(x, 0))
+    mech.actuator("both", {"a": 1.0, "b": 1.0})
+    system = sr.compile(mech)
+    linear = system.linearise(system.assemble())
+    assert len(linear.modes()) == 2
+    (lost,) = sr.control.uncontrollable(linear)
+    np.testing.assert_allclose(lost.shape[0], -lost.shape[1], atol=1e-12)
+    assert lost.frequency == pytest.approx(np.sqrt(9.81 / 0.5) / (2 * np.pi), rel=1e-9)
+    (hidden,) = sr.control.unobservable(linear, ["a"])
+    assert dict(zip(hidden.names, hidden.shape, strict=True)) == pytest.approx({"a": 0.0, "b": 1.0}, abs=1e-12)
+    assert sr.control.unobservable(linear, ["a", "b.v"]) == []
+
+
+def test_what_a_blade_keeps_from_the_inputs():
+    """A sledge at rest: what it cannot slide to is out of reach to first order, and nothing else."""
+    mech = sr.Mechanism("sledge")
+    body = mech.body("sledge", 2.0, inertia=sr.box(2.0, (0.6, 0.3, 0.2)))
+    mech.planar_joint("sledge", mech.ground, body, axis="z")
+    mech.knife_edge("runner", sr.point_on(body), direction="y")
+    mech.thruster("pull", sr.point_on(body), "x")
+    mech.motor("sledge.angle")
+    system = sr.compile(mech)
+    (lost,) = sr.control.uncontrollable(system.linearise(system.assemble()))
+    assert abs(lost.eigenvalue) < 1e-9
+    np.testing.assert_allclose(lost.shape, [0, 1, 0], atol=1e-9)
+
+
+def test_nothing_driven_is_all_out_of_reach():
+    """A free cart, whose position and speed no input changes: one mode, its drift."""
+    mech = sr.Mechanism("carts", gravity=(0, 0, 0))
+    for name in ("x", "y"):
+        mech.prismatic(name, mech.ground, mech.body(name, 1.5), name)
+    mech.motor("x")
+    system = sr.compile(mech)
+    (lost,) = sr.control.uncontrollable(system.linearise(system.assemble()))
+    np.testing.assert_allclose(lost.shape, [0, 1], atol=1e-9)

@@ -23,10 +23,20 @@ FAINT = 1e-9  # a mode that inputs or outputs touch less than this, relative to 
 def uncontrollable(linear: Linear) -> list[Mode]:
     """The eigenmodes that no input has a part in (Popov, Belevitch and Hautus: rank [s - A, B] < states).
 
+    Of several modes of one eigenvalue, a combination may be out of reach: it is told as the one at right angles, in the
+    mass metric, to those that are not.
+
     Args:
         linear: from `system.linearise`.
     """
-    return [mode for mode in linear.modes() if _deficient(linear.A - mode.eigenvalue * np.eye(linear.size), linear.B)]
+    A, B = _checked(linear).A, linear.B
+    out, left = [], _unreached(A, B)
+    for s in _distinct(linear):
+        if _null(np.hstack([A - s * np.eye(linear.size), _alike(A, s, B)]).conj().T).size:
+            V = _null(A - s * np.eye(linear.size))
+            U, sigma, _ = np.linalg.svd(V.conj().T @ left)
+            out += [linear.mode(s, x) for x in (V @ U[:, : int(np.sum(sigma > 1e-6))]).T]
+    return out
 
 
 def unobservable(linear: Linear, outputs: Sequence[str]) -> list[Mode]:
@@ -36,9 +46,52 @@ def unobservable(linear: Linear, outputs: Sequence[str]) -> list[Mode]:
         linear: from `system.linearise`.
         outputs: measured coordinates by name: "A" for its position, "A.v" for its velocity.
     """
-    C = output_rows(linear, outputs)
-    A = linear.A.T
-    return [mode for mode in linear.modes() if _deficient(A - mode.eigenvalue * np.eye(linear.size), C.T)]
+    A, C = _checked(linear).A, output_rows(linear, [outputs] if isinstance(outputs, str) else outputs)
+    out = []
+    for s in _distinct(linear):
+        hidden = _null(np.vstack([A - s * np.eye(linear.size), _alike(A, s, C)]))
+        out += [linear.mode(s, x) for x in hidden.T]
+    return out
+
+
+def _checked(linear: Any) -> Linear:
+    if not isinstance(linear, Linear):
+        raise StateError(f"expected what system.linearise(state, u) returns, got {type(linear).__name__}")
+    return linear
+
+
+def _distinct(linear: Linear) -> list[complex]:
+    """Eigenvalues, slowest first, of a pair that with the positive frequency; those that differ by rounding once."""
+    out: list[complex] = []
+    values = [mode.eigenvalue for mode in linear.modes()]
+    for s in values:
+        if all(abs(s - other) > 1e-7 * max(map(abs, values)) for other in out):
+            out.append(s)
+    return out
+
+
+def _alike(A: np.ndarray, s: complex, other: np.ndarray) -> np.ndarray:
+    """Inputs or outputs of the size of s - A, so that units do not matter."""
+    return other * (np.linalg.norm(A - s * np.eye(len(A))) / max(np.linalg.norm(other), 1e-300))
+
+
+def _unreached(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Basis of what is at right angles to all that inputs ever lead to: the largest part of Bᵀx = 0 that Aᵀ keeps."""
+    N = _null(B.T)
+    while N.size:
+        leaves = A.T @ N - N @ (N.T @ A.T @ N)
+        kept = _null(leaves, float(np.linalg.norm(A)))
+        if kept.shape[1] == N.shape[1]:
+            break
+        N = N @ kept
+    return N
+
+
+def _null(K: np.ndarray, strongest: float | None = None) -> np.ndarray:
+    """An orthonormal basis of K x = 0."""
+    _, sigma, Vt = np.linalg.svd(K)
+    strongest = sigma.max(initial=0.0) if strongest is None else strongest
+    return Vt[int(np.sum(sigma > FAINT * strongest)) :].conj().T
 
 
 def output_rows(linear: Linear, names: Sequence[str]) -> np.ndarray:
@@ -50,12 +103,6 @@ def output_rows(linear: Linear, names: Sequence[str]) -> np.ndarray:
         where = layout.find(name.removesuffix(".v"), "v")
         rows.append(C[where.start + rate * layout.nv : where.stop + rate * layout.nv])
     return np.vstack(rows) if rows else np.zeros((0, linear.size))
-
-
-def _deficient(shifted: np.ndarray, B: np.ndarray) -> bool:
-    both = np.hstack([shifted, B * (np.linalg.norm(shifted) / max(np.linalg.norm(B), 1e-300))]) if B.size else shifted
-    sigma = np.linalg.svd(both, compute_uv=False)
-    return bool(sigma[len(shifted) - 1] < FAINT * sigma[0])
 
 
 class LinearQuadratic(Controller):
@@ -82,7 +129,7 @@ class LinearQuadratic(Controller):
                 if not given.
             inputs: weight of each input: a number, or by name.
         """
-        system, layout = linear.system, linear.system.layout
+        system, layout = _checked(linear).system, linear.system.layout
         if not layout.nu or not linear.size:
             lack = "inputs: add motors (mech.motor)" if linear.size else "free motion that could be controlled"
             raise StateError(f"LinearQuadratic: {system.name} has no {lack}")

@@ -27,7 +27,7 @@ class Part:
         x: value: a column, or a rotation matrix.
         J: ẋ = J v (or angular velocity in world axes).
         bias: J̇v.
-        values: numbers that its reference has (4 for an orientation: a unit quaternion w, x, y, z).
+        values: numbers that its reference has (4 for an orientation: a quaternion w, x, y, z, of any length but 0).
     """
 
     names: tuple[str, ...]
@@ -40,10 +40,13 @@ class Part:
         """Error of position and of velocity, and the acceleration of the reference."""
         if self.x.shape[1] == 1:
             return xd - self.x, rate - self.J @ v, bend
-        # world axes; sin(angle) times axis: Σ rᵢ ⨯ r_dᵢ / 2 over the columns of both rotations
-        Rd = quaternion_rotation(xd)
+        # world axes; sin(angle) times axis: Σ rᵢ ⨯ r_dᵢ / 2 over the columns of both rotations. A reference between
+        # two orientations need not be of unit length on its way: with p = |p| r, 2 ṗ p⁻¹ = ω + 2 |p|˙/|p|
+        square = ca.dot(xd, xd)
+        Rd = quaternion_rotation(xd / ca.sqrt(square))
         e = sum((ca.cross(self.x[:, k], Rd[:, k]) for k in range(3)), SX.zeros(3, 1)) / 2
-        return e, 2 * _vector_part(rate, xd) - self.J @ v, 2 * _vector_part(bend, xd)
+        turn, growth = 2 * _vector_part(rate, xd) / square, ca.dot(xd, rate) / square
+        return e, turn - self.J @ v, 2 * _vector_part(bend, xd) / square - 2 * growth * turn
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,17 +111,17 @@ class Linear:
     def modes(self) -> list[Mode]:
         """Eigenmodes, slowest first; of a pair of complex ones that with the positive frequency."""
         values, vectors = np.linalg.eig(self.A)
-        scales = np.array(self.system.layout.scales)
-        out = []
-        for s, x in zip(values, vectors.T, strict=True):
-            if s.imag < -1e-12 * max(1.0, abs(s)):
-                continue
-            shape = self.Zq @ x[: self.Zq.shape[1]]
-            if np.abs(shape / scales).max(initial=0.0) < 1e-12 * np.abs(x).max():
-                shape = self.Zv @ x[self.Zq.shape[1] :]
-            largest = int(np.argmax(np.abs(shape / scales)))
-            out.append(Mode(complex(s), shape / shape[largest], self.system.layout.v_names))
+        out = [self.mode(s, x) for s, x in zip(values, vectors.T, strict=True) if s.imag >= -1e-12 * max(1.0, abs(s))]
         return sorted(out, key=lambda mode: (round(abs(mode.eigenvalue), 12), mode.eigenvalue.real))
+
+    def mode(self, eigenvalue: complex, x: np.ndarray) -> Mode:
+        """The mode of an eigenvector x."""
+        scales = np.array(self.system.layout.scales)
+        shape = self.Zq @ x[: self.Zq.shape[1]]
+        if np.abs(shape / scales).max(initial=0.0) < 1e-12 * np.abs(x).max():
+            shape = self.Zv @ x[self.Zq.shape[1] :]
+        largest = int(np.argmax(np.abs(shape / scales)))
+        return Mode(complex(eigenvalue), shape / shape[largest], self.system.layout.v_names)
 
 
 def linearise(system: System, state: State, u: Any = None, active: Mapping[str, bool] | None = None) -> Linear:
