@@ -286,6 +286,7 @@ def test_what_makes_no_sense_is_refused():
         (dict(forces={"left grip": [1.0]}), "expected one number for each of its rows"),
         (dict(forces={"left grip": np.inf}), "expected one number for each of its rows"),
         (dict(forces={"left grip": "tight"}), "forces of 'left grip': expected numbers, got 'tight'"),
+        (dict(active=["left grip"]), "active: expected a mapping from constraint names to True or False"),
         (dict(forces=["left grip"]), "forces: expected a mapping from names of constraints to wanted multipliers"),
         (dict(forces={"left grip.y": 1.0}), "this row carries no force"),
         (dict(accelerations=np.zeros(4)), "accelerations: expected 9 values"),

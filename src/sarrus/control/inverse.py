@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sarrus.control.asked import compiled, input_scales, numbers, rows_of_all, wanted_multipliers
-from sarrus.control.levels import Inequalities, Level, bounded, free_part, least, split
+from sarrus.control.levels import Inequalities, Level, bounded, free_part, held_and_free, least, split
 from sarrus.control.patterns import Patterns
 from sarrus.dynamics.rank import scaled_rows
 from sarrus.dynamics.state import State, checked_array
@@ -146,18 +146,16 @@ def _one(
     flags = system.active_rows(active)
     x = system.terms(state)
     L, S = scaled_rows(system, x.M, x.A, flags)
-    U, sigma, Vt = np.linalg.svd(S) if S.size else (np.eye(0), np.zeros(0), np.eye(len(L)))
-    r = int(np.sum(sigma > system.tolerance))
-    V1, V2 = Vt[:r].T, Vt[r:].T
+    U, sigma, V1, V2 = held_and_free(S, system.tolerance)
     d = np.zeros(len(flags))
     d[list(system.kept)] = flags[list(system.kept)] / system.norms
-    c = (U[:, :r].T @ (d * x.gamma)) / sigma[:r] if r else np.zeros(0)
+    c = (U.T @ (d * x.gamma)) / sigma
     B, h = np.linalg.solve(L, x.B), np.linalg.solve(L, x.h)
     p = _free(system, L, V2, V1 @ c, wanted)
     G, w = free_part(V2, B), p + V2.T @ h
 
     # λ = X (c + V1ᵀ(h - B u)), of smallest norm in the scaled rows
-    X = d[:, None] * (U[:, :r] / sigma[:r])
+    X = d[:, None] * (U / sigma)
     levels = [Level(G, w)]
     rows = np.flatnonzero(~np.isnan(goal)) if goal is not None else np.zeros(0, dtype=int)
     if len(rows):

@@ -50,6 +50,16 @@ class Inequalities:
         return float(np.max((K @ u - k) / size))
 
 
+def held_and_free(S: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Scaled rows S = U diag(σ) V1ᵀ with their rank decided, and V2, an orthonormal basis of what they leave free."""
+    if not S.size:
+        n = S.shape[1]
+        return np.zeros((len(S), 0)), np.zeros(0), np.zeros((n, 0)), np.eye(n)
+    U, sigma, Vt = np.linalg.svd(S)
+    r = int(np.sum(sigma > tolerance))
+    return U[:, :r], sigma[:r], Vt[:r].T, Vt[r:].T
+
+
 def free_part(V: np.ndarray, forces: np.ndarray) -> np.ndarray:
     """Vᵀ F for an orthonormal basis V, with zeros for columns of F of which nothing but rounding is left.
 

@@ -90,8 +90,8 @@ def _unreached(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 def _null(K: np.ndarray, strongest: float | None = None) -> np.ndarray:
     """An orthonormal basis of K x = 0."""
     _, sigma, Vt = np.linalg.svd(K)
-    strongest = sigma.max(initial=0.0) if strongest is None else strongest
-    return Vt[int(np.sum(sigma > FAINT * strongest)) :].conj().T
+    size = float(sigma.max(initial=0.0)) if strongest is None else strongest
+    return Vt[int(np.sum(sigma > FAINT * size)) :].conj().T
 
 
 def output_rows(linear: Linear, names: Sequence[str]) -> np.ndarray:

@@ -20,6 +20,8 @@ from sarrus.errors import StateError
 from sarrus.kernel.printer import c_function
 from sarrus.symbolic.algebra import SX, Function
 
+POINT = "sr_control_point(&x, y + SR_Y_GOAL, p + SR_P_SCALE, &s);"
+
 
 class QuasiVelocityTracking(Controller):
     r"""Tracking of a motion q_d(t) of all coordinates in reduced quasi-velocities, with wanted multipliers.
@@ -53,12 +55,13 @@ class QuasiVelocityTracking(Controller):
             forces: as for `HybridMotionForce`.
             weights: of the inputs, as for `inverse_dynamics`.
         """
-        builder = _begin(system, weights)
+        builder = _plain(system, weights)
         m, s, layout = builder.machine, builder.machine.s, system.layout
         _holonomic(system)
         qd, vd, ad = builder.follow(reference, layout.nq, "reference")
         kps = builder.number("KP", gain("kp", kp, layout.nv, positive=True))
         builder.number("KD", gain("kd", kd, 1, positive=True))
+        builder.column("MV", s["M"] @ s["v"])
         w = vd - kps * (s["q"] - qd)
         rate = ad - kps * (s["v"] - vd)
         builder.column("MW", s["M"] @ w)
@@ -102,15 +105,14 @@ class QuasiVelocityRegulation(Controller):
             forces: as for `HybridMotionForce`.
             weights: of the inputs, as for `inverse_dynamics`.
         """
-        builder = _begin(system, weights)
+        builder = _plain(system, weights)
         m, s, layout = builder.machine, builder.machine.s, system.layout
         point = builder.follow(goal.q if isinstance(goal, State) else goal, layout.nq, "goal")[0]
         kps = builder.number("KP", gain("kp", kp, layout.nv, positive=True))
-        builder.number("KD", gain("kd", kd, 1, positive=True))
-        builder.column("PULL", m.at_rest() - kps * (s["q"] - point))
+        damping = builder.number("KD", gain("kd", kd, 1, positive=True)) * (s["M"] @ s["v"])  # Zᵀ M v = v_r
+        builder.column("PULL", m.at_rest() - kps * (s["q"] - point) - damping)
         self.forces = add_forces(builder, forces)
-        call = "sr_control_regulation(&x, y + SR_Y_GOAL, p[SR_P_KD], p + SR_P_SCALE, &s);"
-        super().__init__(builder, "quasi", call)
+        super().__init__(builder, "quasi", POINT)
 
 
 class DependentCoordinates(Controller):
@@ -157,13 +159,8 @@ class DependentCoordinates(Controller):
             size = ca.sqrt(ca.dot(e, e) + 1e-300)
             force -= strength * kps * size * v / (ca.sqrt(ca.dot(v, v) + 1e-300) + fade)
         builder.column("PULL", force)
-        super().__init__(builder, "dependent", "sr_control_dependent(&x, p + SR_P_SCALE, &s);")
-
-
-def _begin(system: System, weights: Any) -> Builder:
-    builder = _plain(system, weights)
-    builder.column("MV", builder.machine.s["M"] @ builder.machine.s["v"])
-    return builder
+        add_forces(builder, None)
+        super().__init__(builder, "quasi", POINT)
 
 
 def _plain(system: System, weights: Any) -> Builder:

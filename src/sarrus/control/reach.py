@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sarrus.control.asked import compiled, rows_of_all
-from sarrus.control.levels import coupling, free_part, split
+from sarrus.control.levels import coupling, free_part, held_and_free, split
 from sarrus.control.patterns import Patterns
 from sarrus.dynamics.rank import scaled_rows
 from sarrus.dynamics.state import State
@@ -68,9 +68,7 @@ def controllability(
     layout = system.layout
     x = system.terms(state)
     L, S = scaled_rows(system, x.M, x.A, system.active_rows(active))
-    U, sigma, Vt = np.linalg.svd(S) if S.size else (np.eye(0), np.zeros(0), np.eye(len(L)))
-    r = int(np.sum(sigma > system.tolerance))
-    V1, V2 = Vt[:r].T, Vt[r:].T
+    U, sigma, V1, V2 = held_and_free(S, system.tolerance)
     B = np.linalg.solve(L, x.B)
     G = free_part(V2, B)
     left, values, _, null = split(G, np.ones(layout.nu))
@@ -86,7 +84,7 @@ def controllability(
     rows = rows_of_all(system, forces)
     pushed = None
     if rows:
-        F = (U[rows, :r] / sigma[:r]) @ V1.T @ B
+        F = (U[rows] / sigma) @ V1.T @ B
         strongest = np.linalg.norm(F, 2)
         pushed = (len(rows), int(np.sum(np.linalg.svd(F @ null, compute_uv=False) > 1e-8 * strongest)))
     return Controllability(
@@ -99,8 +97,7 @@ def independent(system: System, state: State, J: np.ndarray) -> int:
     """How many rows of a task the free motion can change independently: the rank of J Z."""
     x = system.terms(state)
     L, S = scaled_rows(system, x.M, x.A, system.active_rows(None))
-    _, sigma, Vt = np.linalg.svd(S) if S.size else (None, np.zeros(0), np.eye(len(L)))
     rows = np.linalg.solve(L, J.T)
     rows = rows / np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
-    K = free_part(Vt[int(np.sum(sigma > system.tolerance)) :].T, rows).T
+    K = free_part(held_and_free(S, system.tolerance)[3], rows).T
     return len(split(K, np.ones(K.shape[1]))[1])

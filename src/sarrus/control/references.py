@@ -202,17 +202,11 @@ def along_manifold(
 
 def _left_open(system: System, start: State, names: Iterable[str]) -> int:
     """How many directions of the free motion some coordinates do not determine."""
-    from sarrus.dynamics.rank import scaled_rows
+    from sarrus.control.reach import independent
 
-    system._own(start)
-    x = system.terms(start)
-    L, S = scaled_rows(system, x.M, x.A, system.active_rows(None))
     wheres = [system.layout.find(name, "v") for name in names]
-    rows = [k for where in wheres for k in range(where.start, where.stop)]
-    J = np.linalg.solve(L, np.eye(len(L))[:, rows]).T
-    both = np.vstack([S, J / np.linalg.norm(J, axis=1)[:, None]])
-    sigma = np.linalg.svd(both, compute_uv=False) if both.size else np.zeros(0)
-    return len(L) - int(np.sum(sigma > system.tolerance))
+    rows = np.eye(system.layout.nv)[[k for where in wheres for k in range(where.start, where.stop)]]
+    return system.rank(start).mobility - independent(system, start, rows)
 
 
 # --- for the controllers -------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ class TaskSpace(Controller):
             at += x.size
         builder.vector("TASK", ca.vertcat(*commands))
         define_tasks(builder, terms)
-        builder.defines |= {"PARTITIONED": int(formulation == "partitioned"), "POSTURE": int(posture is not None)}
+        builder.defines["PARTITIONED"] = int(formulation == "partitioned")
         if formulation == "direct" and posture is None and not system.redundant:
             builder.fast = ca.vertcat(*[x.J for x in terms]), builder.vectors["TASK"], False
         if posture is not None:

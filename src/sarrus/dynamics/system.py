@@ -315,6 +315,8 @@ class System:
 
     def active_rows(self, active: Mapping[str, bool] | None) -> np.ndarray:
         """One flag for each row: 1 active, 0 switched off. Unless said otherwise, one-sided constraints are off."""
+        if active is not None and not isinstance(active, Mapping):
+            raise StateError(f"active: expected a mapping from constraint names to True or False, got {active!r}")
         flags = np.ones(self.layout.m)
         for name in self.layout.one_sided:
             flags[self.layout.group_rows(name)] = 0.0

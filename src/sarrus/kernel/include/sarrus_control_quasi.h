@@ -1,9 +1,10 @@
-/* Control in quasi-velocities v_r = Z'M v (sheet 6, 9.3, 9.4), with wanted multipliers.
+/* Control of all coordinates (sheet 5, 6, 9.3, 9.4), with wanted multipliers: Z'B u = Z'(a wanted force), that is B u = R of it
+   with the oblique projection R = B (P B)^+.
 
-   regulation  Z'B u = Z'(G - Kp q~) - Kd v_r
+   set point   Z'B u = Z'PULL,  PULL = G - Kp q~ - damping
    tracking    Z'B u = d/dt s + Gr s - Kd (v_r - s) + Z'(h - C v),  s = Z'M w,  w = v_d - Kp q~,  Gr skew, without a basis
                at q_d: d/dt s + Gr s = Z'(M w. + C w) - Z'(A.'mu - C'w_n),  w_n = M^-1 A'mu the part of w across the manifold
-   Columns: B, h, MV = M v; regulation: PULL = G - Kp q~; tracking: MW = M w, AHEAD = M w. + C w + h - C v. */
+   Columns: B, h; set point: PULL; tracking: MV = M v, MW = M w, AHEAD = M w. + C w + h - C v. */
 #ifndef SARRUS_CONTROL_QUASI_H
 #define SARRUS_CONTROL_QUASI_H
 
@@ -17,11 +18,8 @@ SR_FN void sr_quasi_inputs(const sr_split *x, const real *force, const real *goa
 }
 
 #ifdef SR_AT_PULL
-SR_FN void sr_control_regulation(const sr_split *x, const real *goal, real kd, const real *scale, sr_stack *u) {
-  real w[SR_DIM(SR_NV)];
-  for (int i = 0; i < SR_NV - x->r; i++)
-    w[i] = SR_COLUMN(x, SR_AT_PULL)[x->r + i] - kd * SR_COLUMN(x, SR_AT_MV)[x->r + i];
-  sr_quasi_inputs(x, w, goal, scale, u);
+SR_FN void sr_control_point(const sr_split *x, const real *goal, const real *scale, sr_stack *u) {
+  sr_quasi_inputs(x, SR_COLUMN(x, SR_AT_PULL) + x->r, goal, scale, u);
 }
 #endif
 

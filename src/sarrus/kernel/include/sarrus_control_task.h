@@ -6,7 +6,7 @@
                 what they leave free; then the inputs that need the smallest further force A' fC on the constraints
    In all three a task is met exactly if K has full row rank, passive joints or not; what K cannot serve is left out.
 
-   Columns: B, J' of all tasks, h, and tau0 if there is a posture (SR_POSTURE); y: the tasks; sr_task_end[]: where each of
+   Columns: B, J' of all tasks, h, and POSTURE = tau0 if there is one; y: the tasks; sr_task_end[]: where each of
    the SR_TASKS tasks ends. */
 #ifndef SARRUS_CONTROL_TASK_H
 #define SARRUS_CONTROL_TASK_H
@@ -32,48 +32,39 @@ SR_FN void sr_task_level(sr_stack *u, const sr_split *x, int first, int rows, co
   sr_level(u, K, 1, rows, rows, b);
 }
 
-/* the motion of tasks and posture; ft: generalised force J'ft + Nc'tau0 of it, its held part */
+/* the part of a free force that is left to the levels not yet taken */
+SR_FN void sr_left(const sr_stack *p, const real *force, real *out) {
+  for (int i = 0; i < p->n; i++) {
+    out[i] = 0;
+    for (int j = 0; j < p->n && p->left; j++) out[i] += p->N[j * p->n + i] * force[j];
+  }
+}
+
+/* the motion of tasks and posture (tau0 = 0 without one: the least force); held: what the generalised force J'ft + Nc'tau0
+   of this motion loads the constraints with */
 SR_FN void sr_task_free(const sr_split *x, const real *y, sr_stack *p, real *held) {
   const int r = x->r, open = SR_NV - r;
-  real force[SR_DIM(SR_NV)], ft[SR_DIM(SR_BIG)];
+  const real *h = SR_COLUMN(x, SR_AT_H) + r;
+  real tau[SR_DIM(SR_NV)] = {0}, wish[SR_DIM(SR_NV)], part[SR_DIM(SR_NV)], force[SR_DIM(SR_NV)];
   sr_stack s;
   sr_start_stack(p, open, 0);
   for (int k = 0, first = 0; k < SR_TASKS; first = sr_task_end[k++])
     sr_task_motion(p, x, SR_AT_J + first, sr_task_end[k] - first, y + first);
-#if SR_POSTURE
-  real wish[SR_DIM(SR_NV)];
-  for (int i = 0; i < open; i++) wish[i] = SR_COLUMN(x, SR_AT_POSTURE)[r + i] - SR_COLUMN(x, SR_AT_H)[r + i];
-  for (int i = 0; i < open; i++) {
-    real sum = 0;
-    for (int j = 0; j < open; j++) sum += p->N[j * open + i] * wish[j];
-    force[i] = sum;
-  }
-  if (p->left)
-    for (int i = 0; i < open; i++) p->x[i] += force[i];
-#else
-  for (int i = 0; i < open; i++) { /* no posture: tau0 = 0, that is J2 ft alone: p + h2 in the span of J2 */
-    real sum = 0;
-    for (int j = 0; j < open; j++) sum += p->N[j * open + i] * SR_COLUMN(x, SR_AT_H)[r + j];
-    force[i] = sum;
-  }
-  if (p->left)
-    for (int i = 0; i < open; i++) p->x[i] -= force[i];
+#ifdef SR_AT_POSTURE
+  for (int i = 0; i < open; i++) tau[i] = SR_COLUMN(x, SR_AT_POSTURE)[r + i];
 #endif
-  /* ft of least norm with J2 ft = p + h2 - N tau0, and J1 ft, what it loads the constraints with */
+  for (int i = 0; i < open; i++) wish[i] = tau[i] - h[i];
+  sr_left(p, wish, part);
+  sr_left(p, tau, wish);
   for (int i = 0; i < open; i++) {
-    force[i] = p->x[i] + SR_COLUMN(x, SR_AT_H)[r + i];
-#if SR_POSTURE
-    if (p->left)
-      for (int j = 0; j < open; j++)
-        force[i] -= p->N[j * open + i] * SR_COLUMN(x, SR_AT_POSTURE)[r + j];
-#endif
+    p->x[i] += part[i];
+    force[i] = p->x[i] + h[i] - wish[i];
   }
-  sr_start_stack(&s, SR_NT, 0);
+  sr_start_stack(&s, SR_NT, 0); /* ft of least norm with J2 ft = p + h2 - N tau0, and J1 ft */
   sr_level(&s, SR_COLUMN(x, SR_AT_J) + r, 1, SR_NV, open, force);
-  for (int i = 0; i < SR_NT; i++) ft[i] = s.x[i];
   for (int i = 0; i < r; i++) {
     held[i] = 0;
-    for (int k = 0; k < SR_NT; k++) held[i] += SR_COLUMN(x, SR_AT_J + k)[i] * ft[k];
+    for (int k = 0; k < SR_NT; k++) held[i] += SR_COLUMN(x, SR_AT_J + k)[i] * s.x[k];
   }
 }
 
@@ -106,10 +97,13 @@ SR_FN void sr_control_task(const sr_split *x, const real *y, const real *inverse
   sr_start_stack(u, SR_NU, scale);
   for (int k = 0, first = 0; k < SR_TASKS; first = sr_task_end[k++])
     sr_task_level(u, x, first, sr_task_end[k] - first, y);
-  if (!SR_PARTITIONED && !SR_POSTURE) return;
+#if !SR_PARTITIONED && !defined(SR_AT_POSTURE)
+  (void)inverse, (void)held, (void)p;
+#else
   sr_task_free(x, y, &p, held);
   sr_move(u, x, SR_AT_B, SR_AT_H, p.x);
   if (SR_PARTITIONED) sr_task_light(u, x, inverse, held);
+#endif
 }
 
 #endif
