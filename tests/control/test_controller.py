@@ -171,6 +171,17 @@ def test_machines_that_a_law_is_not_for():
     assert machine("andrews").layout.nu == 0
 
 
+def test_machines_too_large_for_a_stack_are_refused(monkeypatch):
+    """The code allocates nothing. A limit of next to nothing stands for machines of some five hundred velocities."""
+    monkeypatch.setattr("sarrus.control.builder.STACK", 1e-4)
+    text = r"four-bar: a controller for 3 velocities and 2 constraint rows needs 0.000\d+ MB of stack, expected at most"
+    with pytest.raises(sr.StateError, match=text):
+        sr.control.TaskSpace(machine("four_bar"), "A", 0.0)
+    system = machine("four_bar")
+    state = system.assemble()
+    assert sr.control.Law(system, lambda t, q, v: [q[0]])(0.0, state.q, state.v) == state.q[0]  # needs none
+
+
 @pytest.mark.parametrize("name", ["planar_platform", "four_bar", "stewart"])
 def test_short_cut_and_rank_revealing_path_agree(name, rng):
     """The generated sparse solve is used while its pivots carry; else the split decides, with equal results."""

@@ -21,6 +21,7 @@ from sarrus.errors import StateError
 from sarrus.kernel.printer import c_function
 from sarrus.symbolic.algebra import SX, Function
 
+STACK = 6  # MB that a controller may need; threads have 8, as a rule
 FAST_LENGTH = 15_000  # operations: beyond it the short cut would take longer to compile than it saves
 
 
@@ -109,7 +110,9 @@ class Builder:
             **_offsets("AT", widths), **_offsets("Y", sizes),
             **_offsets("P", {name: x.size for name, (_, x) in self.numbers.items()}), **self.defines,
         }  # fmt: skip
-        defines["BIG"] = max(defines["NV"], defines["K"], defines["NU"], *widths.values(), 1)
+        defines["BIG"] = big = max(defines["NV"], defines["K"], defines["NU"], *widths.values(), 1)
+        defines["SLIM"] = slim = max(defines["NU"], widths.get("J", 0), 1)
+        self._check_size(defines["NV"] * (defines["K"] + defines["COLS"]) + 2 * big**2 + 4 * big * slim, defines["K"])
         forces = [self.machine.hat_columns(force) for force in self.columns.values()]
         outputs = [values, gamma, _flat(forces), ca.densify(ca.vertcat(*self.vectors.values(), SX(0, 1)))]
         s = self.machine.s
@@ -129,6 +132,16 @@ class Builder:
         lines += [*self.texts, f'#include "sarrus_control_{header}.h"', *self._prepare()]
         lines += [*fast, *_entry("law", call, bool(fast))]
         return "\n".join([*lines, *(_entry("step", step) if step else []), ""])
+
+    def _check_size(self, count: int, rows: int) -> None:
+        """Refuse machines whose numbers do not fit on a stack: the code allocates nothing."""
+        size = 8e-6 * (count + 3 * rows**2)
+        if size > STACK:
+            raise StateError(
+                f"{self.system.name}: a controller for {self.system.layout.nv} velocities and {rows} constraint rows "
+                f"needs {size:.3g} MB of stack, expected at most {STACK} MB; control a smaller model of it "
+                "(coordinates are matched by name), or write the law as sr.control.Law"
+            )
 
     def _fast_lines(self, inputs: list[Any]) -> list[str]:
         """The short cut of sarrus_control_fast.h, unless its code would be too long."""

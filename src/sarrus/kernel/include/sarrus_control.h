@@ -10,8 +10,8 @@
    What rounding leaves of a number that is nothing is not taken for a number: else a task that the constraints hold, or
    a motor that moves nothing, would be served by enormous inputs. What is not finite makes the inputs not finite.
 
-   Needs SR_NV, SR_K, SR_NU, SR_COLS (columns besides those of S), SR_BIG (largest of all dimensions), SR_NS and the
-   tables sr_s_row[], sr_s_col[] of the entries of S. */
+   Needs SR_NV, SR_K, SR_NU, SR_COLS (columns besides those of S), SR_BIG (largest of all dimensions), SR_SLIM (the
+   smaller side of every level is at most this), SR_NS and the tables sr_s_row[], sr_s_col[] of the entries of S. */
 #ifndef SARRUS_CONTROL_H
 #define SARRUS_CONTROL_H
 
@@ -143,8 +143,8 @@ SR_FN void sr_start_stack(sr_stack *s, int n, const real *scale) {
 }
 
 /* Gram-Schmidt, each direction cleaned twice: A (n x m, columns) = Q R, largest column first if there is an order to be
-   noted, else as they come; the rank */
-SR_FN int sr_orthonormal(real *A, int n, int m, real tolerance, real *Q, real *R, int *order) {
+   noted, else as they come; the rank. R(k, j) is R[j stride + k] */
+SR_FN int sr_orthonormal(real *A, int n, int m, real tolerance, real *Q, real *R, int stride, int *order) {
   int r = 0;
   for (; r < m && r < n; r++) {
     int best = r;
@@ -167,7 +167,7 @@ SR_FN int sr_orthonormal(real *A, int n, int m, real tolerance, real *Q, real *R
     for (int i = 0; i < n; i++) q[i] /= length;
     for (int j = 0; j < m; j++) {
       const real f = sr_product(q, A + j * n, n);
-      R[j * SR_BIG + r] = f;
+      R[j * stride + r] = f;
       for (int i = 0; i < n; i++) A[j * n + i] -= f * q[i];
     }
   }
@@ -176,22 +176,23 @@ SR_FN int sr_orthonormal(real *A, int n, int m, real tolerance, real *Q, real *R
 
 /* Meet K x = b as well as the levels before allow, least squares; K(i, j) = K[i di + j dj] */
 SR_FN void sr_level(sr_stack *s, const real *K, int di, int dj, int rows, const real *b) {
-  real A[SR_DIM(SR_BIG * SR_BIG)], Q[SR_DIM(SR_BIG * SR_BIG)], R[SR_DIM(SR_BIG * SR_BIG)], T[SR_DIM(SR_BIG * SR_BIG)];
+  enum { size = SR_DIM(SR_BIG * SR_SLIM), stride = SR_DIM(SR_SLIM) };
+  real A[size], Q[size], R[size], T[SR_DIM(SR_SLIM * SR_SLIM)];
   real z[SR_DIM(SR_BIG)], rest[SR_DIM(SR_BIG)], strongest = 0, lost = 0;
   int order[SR_DIM(SR_BIG)];
   const int n = s->n;
   if (s->left == 0 || rows == 0) return;
   for (int i = 0; i < rows; i++) rest[i] = b[i];
   for (int j = 0; j < n; j++) {
-    real size = 0;
+    real square = 0;
     for (int i = 0; i < rows; i++) {
       const real k = K[i * di + j * dj] * (s->scale ? s->scale[j] : 1);
       Q[j * rows + i] = k;
       rest[i] -= k * s->x[j];
-      size += k * k;
+      square += k * k;
     }
-    if (size > strongest) strongest = size;
-    lost += size - size;
+    if (square > strongest) strongest = square;
+    lost += square - square;
   }
   lost += sr_lost(rest, rows);
   if (lost != 0) { /* what is no number must not be taken for a direction that does not count */
@@ -207,23 +208,23 @@ SR_FN void sr_level(sr_stack *s, const real *K, int di, int dj, int rows, const 
         for (int k = 0; k < n; k++) sum += Q[k * rows + i] * s->N[j * n + k];
       A[j * rows + i] = sum;
     }
-  const int r = sr_orthonormal(A, rows, n, SR_LEVEL_RANK * SR_MATH(sqrt)(strongest), Q, R, order);
+  const int r = sr_orthonormal(A, rows, n, SR_LEVEL_RANK * SR_MATH(sqrt)(strongest), Q, R, stride, order);
   for (int k = 0; k < r; k++) z[k] = sr_product(Q + k * rows, rest, rows);
   if (r == n) { /* nothing is left to choose: R x = z */
     for (int k = n - 1; k >= 0; k--) {
-      for (int j = k + 1; j < n; j++) z[k] -= R[order[j] * SR_BIG + k] * z[j];
-      z[k] /= R[order[k] * SR_BIG + k];
+      for (int j = k + 1; j < n; j++) z[k] -= R[order[j] * stride + k] * z[j];
+      z[k] /= R[order[k] * stride + k];
       s->x[order[k]] += z[k];
     }
     s->left = 0;
     return;
   }
   for (int k = 0; k < r; k++)
-    for (int j = 0; j < n; j++) A[k * n + j] = R[j * SR_BIG + k];
-  sr_orthonormal(A, n, r, 0, Q, T, 0); /* R' = Q T, so that x = Q T^-T z is the smallest solution */
+    for (int j = 0; j < n; j++) A[k * n + j] = R[j * stride + k];
+  sr_orthonormal(A, n, r, 0, Q, T, stride, 0); /* R' = Q T, so that x = Q T^-T z is the smallest solution */
   for (int k = 0; k < r; k++) {
-    for (int i = 0; i < k; i++) z[k] -= T[k * SR_BIG + i] * z[i];
-    z[k] /= T[k * SR_BIG + k];
+    for (int i = 0; i < k; i++) z[k] -= T[k * stride + i] * z[i];
+    z[k] /= T[k * stride + k];
     for (int j = 0; j < n; j++) s->x[j] += z[k] * Q[k * n + j];
   }
   s->left -= r;

@@ -15,7 +15,7 @@
 
 /* one task as a level for the inputs */
 SR_FN void sr_task_level(sr_stack *u, const sr_split *x, int first, int rows, const real *y) {
-  real K[SR_DIM(SR_BIG * SR_NU)], b[SR_DIM(SR_BIG)];
+  real K[SR_DIM(SR_NT * SR_NU)], b[SR_DIM(SR_BIG)];
   const int r = x->r, open = SR_NV - r;
   const real *h = SR_COLUMN(x, SR_AT_H);
   for (int i = 0; i < rows; i++) {
@@ -70,19 +70,19 @@ SR_FN void sr_task_free(const sr_split *x, const real *y, sr_stack *p, real *hel
 
 /* level of the further force: fC~ = X (B1 u - held) is to be nothing */
 SR_FN void sr_task_light(sr_stack *u, const sr_split *x, const real *inverse, const real *held) {
-  real A[SR_DIM(SR_BIG * SR_BIG)], Q[SR_DIM(SR_BIG * SR_BIG)], T[SR_DIM(SR_BIG * SR_BIG)];
-  real K[SR_DIM(SR_BIG * SR_BIG)], b[SR_DIM(SR_BIG)], load[SR_DIM(SR_BIG)];
+  real A[SR_DIM(SR_K * SR_K)], Q[SR_DIM(SR_K * SR_K)], T[SR_DIM(SR_K * SR_K)];
+  real K[SR_DIM(SR_BIG * SR_SLIM)], b[SR_DIM(SR_BIG)], load[SR_DIM(SR_BIG)];
   const int r = x->r;
   if (r == 0 || u->left == 0) return;
   /* the rows themselves, not scaled: |fC| is that of the sheet */
   for (int k = 0; k < r; k++)
     for (int j = 0; j < SR_K; j++) A[k * SR_K + j] = sr_entry(x, k, j) / inverse[x->order[j]];
-  sr_orthonormal(A, SR_K, r, 0, Q, T, 0);
+  sr_orthonormal(A, SR_K, r, 0, Q, T, SR_K, 0);
   for (int col = 0; col <= SR_NU; col++)
     for (int i = 0; i < r; i++) { /* |Q T^-T load| = |T^-T load| */
       load[i] = col < SR_NU ? SR_COLUMN(x, SR_AT_B + col)[i] : held[i];
-      for (int k = 0; k < i; k++) load[i] -= T[i * SR_BIG + k] * load[k];
-      load[i] /= T[i * SR_BIG + i];
+      for (int k = 0; k < i; k++) load[i] -= T[i * SR_K + k] * load[k];
+      load[i] /= T[i * SR_K + i];
       if (col < SR_NU)
         K[col * r + i] = load[i];
       else
