@@ -204,6 +204,31 @@ def test_model_of_other_parameters_and_of_another_machine():
         sr.simulate(flat, flat.assemble(), 1.0, control=control)
 
 
+def test_measured_forces_are_those_of_the_rows_that_were_meant():
+    """One more constraint means other rows: a controller that measures forces is for the same rows only."""
+
+    def chain(*names):
+        mech = sr.Mechanism("carts", gravity=(0, 0, 0))
+        for name in ("x", "y", "z"):
+            mech.prismatic(name, mech.ground, mech.body(name, 1.0), name)
+            mech.motor(name)
+        for name, pair in names:
+            mech.couple(name, pair)
+        return sr.compile(mech)
+
+    belt = ("belt", {"x": 1.0, "y": -1.0})
+    one, two = chain(belt), chain(("rope", {"y": 1.0, "z": -1.0}), belt)
+    control = sr.control.HybridMotionForce(one, ["x", "z"], [0.1, 0.1], {"belt": 2.0}, ki=1.0)
+    loop = sr.control.Loop(control, period=0.01)
+    assert sr.simulate(one, one.assemble(), 0.1, control=loop).status.ok
+    with pytest.raises(
+        sr.SarrusError, match="measures forces: it needs a machine with the same coordinates and constr"
+    ):
+        sr.simulate(two, two.assemble(), 0.1, control=loop)
+    plain = sr.control.HybridMotionForce(one, ["x", "z"], [0.1, 0.1], {"belt": 2.0})
+    assert sr.simulate(two, two.assemble(), 0.1, control=plain).status.ok  # measures nothing
+
+
 def test_compiled_and_called_law_are_the_same():
     system = machine("planar_platform")
     control = sr.control.TaskSpace(system, ["platform.x", "platform.z"], [0.05, 0.04], formulation="partitioned")

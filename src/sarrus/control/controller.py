@@ -150,13 +150,14 @@ class Controller:
             SarrusError: if that machine lacks something that the controller knows by name.
         """
         a, b = self.system.layout, plant.layout
-        if (a.q_names, a.v_names, a.u_names) == (b.q_names, b.v_names, b.u_names):
-            return self._law
-        if self.memory_size:
+        same = (a.q_names, a.v_names, a.u_names) == (b.q_names, b.v_names, b.u_names)
+        if self.memory_size and not (same and [row.name for row in a.rows] == [row.name for row in b.rows]):
             raise SarrusError(
-                f"{type(self).__name__} of {a.name} has memory: it needs a machine with the same coordinates, "
-                f"not {b.name}"
+                f"{type(self).__name__} of {a.name} measures forces: it needs a machine with the same coordinates and "
+                f"constraint rows, not {b.name}"
             )
+        if same:
+            return self._law
         return ctypes.CDLL(str(build_library(mapped(self.source, self.system, plant)))).sarrus_mapped
 
     @property
