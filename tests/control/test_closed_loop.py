@@ -238,7 +238,8 @@ def test_a_controller_is_told_of_contacts_that_close_and_open_by_themselves(samp
     assert states[-2:] == [True, False]
     assert not states[0]
     closed, opened = (traj.segments[k].start for k in (-2, -1))
-    assert traj.t[opened] == pytest.approx(1.5, abs=1e-7 if sample is None else 1e-3)
+    # sampled: a force of nothing is held for a period
+    assert traj.t[opened] == pytest.approx(1.5, abs=1e-7 if sample is None else 1e-3 + 1e-9)
     assert opened - closed > 10
     rows = range(closed + (1 if sample is None else 2), opened)  # told at the first tick after it closed
     force = [system.constraint_forces(traj.state(k), traj.u[k], active={"wall": True})["wall"][0] for k in rows]

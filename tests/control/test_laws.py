@@ -270,6 +270,33 @@ def test_orientation_task_on_the_stewart_platform(rng):
         np.testing.assert_allclose(J @ a + bias, KP * axis - KD * J @ state.v, atol=1e-8)
 
 
+@pytest.mark.parametrize("formulation", ["direct", "minimal", "partitioned"])
+def test_units_of_a_task_do_not_matter(formulation, rng):
+    """A tip in kilometres along one axis and in micrometres along the other; and heavy beside light."""
+    system = machine("geared_chain")
+    state = moving(system, rng)
+
+    def control(a, b):
+        def scaled(t, x):
+            return [a * x["tip.position"][0], b * x["tip.position"][2]]
+
+        return sr.control.TaskSpace(system, scaled, [0.5 * a, 0.4 * b], KP, KD, formulation)
+
+    u = control(1.0, 1.0)(state.t, state.q, state.v)
+    np.testing.assert_allclose(control(1e-6, 1e6)(state.t, state.q, state.v), u, atol=1e-8 * np.abs(u).max())
+    mech = sr.Mechanism("crane and needle", planar=True)
+    crane, needle = mech.body("crane", 1e6, com=(0.5, 0)), mech.body("needle", 1e-6, com=(0.5, 0))
+    mech.revolute("A", mech.ground, crane, initial=0.3)
+    mech.revolute("B", crane, needle, at=(1, 0), initial=0.4)
+    mech.motor("A")
+    mech.motor("B")
+    pair = sr.compile(mech)
+    place = pair.assemble()
+    u = sr.control.TaskSpace(pair, ["A", "B"], [0.31, 0.42], KP, KD, formulation)(0.0, place.q, place.v)
+    np.testing.assert_allclose(pair.acceleration(place, u), [KP * 0.01, KP * 0.02], rtol=1e-6)
+    assert sr.control.controllability(pair, place, ["A", "B"]).task == (2, 2)
+
+
 @pytest.mark.parametrize("length", [1.0, 3.0])
 def test_orientation_follows_a_path_whose_quaternion_is_of_any_length(length):
     """Straight from one quaternion to another, through shorter ones: the platform follows its direction exactly."""

@@ -112,7 +112,7 @@ class Builder:
         }  # fmt: skip
         defines["BIG"] = big = max(defines["NV"], defines["K"], defines["NU"], *widths.values(), 1)
         defines["SLIM"] = slim = max(defines["NU"], widths.get("J", 0), 1)
-        self._check_size(defines["NV"] * (defines["K"] + defines["COLS"]) + 2 * big**2 + 4 * big * slim, defines["K"])
+        self._check_size(defines["NV"] * (defines["K"] + defines["COLS"]) + 2 * big**2 + 5 * big * slim, defines["K"])
         forces = [self.machine.hat_columns(force) for force in self.columns.values()]
         outputs = [values, gamma, _flat(forces), ca.densify(ca.vertcat(*self.vectors.values(), SX(0, 1)))]
         s = self.machine.s

@@ -71,7 +71,8 @@ def free_part(V: np.ndarray, forces: np.ndarray) -> np.ndarray:
 
 
 def coupling(V: np.ndarray, J: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """J Mob B for columns Jᵀ and B in the mass metric, with zeros for what is nothing but rounding."""
+    """J Mob B for columns Jᵀ of one size and B in the mass metric, with zeros for what is nothing but rounding."""
+    J = J / np.maximum(np.linalg.norm(J, axis=0), 1e-300)
     J2, B2 = free_part(V, J), free_part(V, B)
     K = J2.T @ B2
     j, b, j2, b2 = (np.linalg.norm(x, axis=0) for x in (J, B, J2, B2))

@@ -59,7 +59,7 @@ class TaskSpace(Controller):
       $\tilde S (J^T f_t + A^T f_C + N_c^T \tau_0) = 0$.
 
     A later task only uses what the earlier ones leave free, dynamically consistent: it does not accelerate them.
-    Directions of K weaker than 1e-8 of its strongest are not served.
+    Directions of K weaker than 1e-8 of its strongest are not served, its rows being taken of one size.
 
     Stability: errors of a task decay with the roots of $s^2 + k_d s + k_p$ if K has as many independent rows as the
     tasks up to it (`controllability`), and the model is the machine. This says nothing of the motion left free: without

@@ -107,13 +107,14 @@ class MachineTerms:
             carried = carried * self.on[i] if chart else carried
         for k in range(n):
             inertia = ca.fmin(inertia, factor.pivots[k])
-        K, served = ca.vertcat(*rows), SX(1)
+        served = SX(1)
         strength = [self._least_size(s["B"][:, k]) for k in range(s["B"].shape[1])]
-        for j in range(J.shape[0]):
-            size = self._least_size(J[j, :].T) * FAINT**2
-            parts = [K[j, k] ** 2 - size * b for k, b in enumerate(strength)]
+        for j in range(J.shape[0]):  # rows of one size, whatever their units
+            unit = 1 / ca.sqrt(self._least_size(J[j, :].T) + 1e-300)
+            rows[j], right[j] = unit * rows[j], unit * right[j]
+            parts = [rows[j][k] ** 2 - FAINT**2 * b for k, b in enumerate(strength)]
             served = ca.fmin(served, functools.reduce(ca.fmax, parts))
-        return K, ca.vertcat(*right), ca.vertcat(carried, inertia, served)
+        return ca.vertcat(*rows), ca.vertcat(*right), ca.vertcat(carried, inertia, served)
 
     def _least_size(self, force: Any) -> Any:
         """At most fᵀ M⁻¹ f of one column, without a solve: D⁻¹/² M D⁻¹/² has no eigenvalue above n."""

@@ -21,12 +21,13 @@ SR_FN void sr_task_level(sr_stack *u, const sr_split *x, int first, int rows, co
   for (int i = 0; i < rows; i++) {
     const real *J = SR_COLUMN(x, SR_AT_J + first + i);
     const real held = sr_product(J, J, r), moved = sr_product(J + r, J + r, open);
-    b[i] = y[first + i] + sr_product(J + r, h + r, open) - sr_product(J, x->c, r);
+    const real unit = sr_task_unit(x, SR_AT_J + first + i);
+    b[i] = unit * (y[first + i] + sr_product(J + r, h + r, open) - sr_product(J, x->c, r));
     for (int k = 0; k < SR_NU; k++) {
       const real *B = SR_COLUMN(x, SR_AT_B + k);
       const real sum = sr_product(J + r, B + r, open), push = sr_product(B + r, B + r, open);
       const real most = (held + moved) * push + moved * (sr_product(B, B, r) + push);
-      K[k * rows + i] = sum * sum <= SR_ROUNDING * SR_ROUNDING * most ? 0 : sum;
+      K[k * rows + i] = sum * sum <= SR_ROUNDING * SR_ROUNDING * most ? 0 : unit * sum;
     }
   }
   sr_level(u, K, 1, rows, rows, b);
@@ -46,6 +47,7 @@ SR_FN void sr_task_free(const sr_split *x, const real *y, sr_stack *p, real *hel
   const int r = x->r, open = SR_NV - r;
   const real *h = SR_COLUMN(x, SR_AT_H) + r;
   real tau[SR_DIM(SR_NV)] = {0}, wish[SR_DIM(SR_NV)], part[SR_DIM(SR_NV)], force[SR_DIM(SR_NV)];
+  real unit[SR_DIM(SR_NT)];
   sr_stack s;
   sr_start_stack(p, open, 0);
   for (int k = 0, first = 0; k < SR_TASKS; first = sr_task_end[k++])
@@ -60,11 +62,12 @@ SR_FN void sr_task_free(const sr_split *x, const real *y, sr_stack *p, real *hel
     p->x[i] += part[i];
     force[i] = p->x[i] + h[i] - wish[i];
   }
-  sr_start_stack(&s, SR_NT, 0); /* ft of least norm with J2 ft = p + h2 - N tau0, and J1 ft */
+  for (int k = 0; k < SR_NT; k++) unit[k] = sr_task_unit(x, SR_AT_J + k);
+  sr_start_stack(&s, SR_NT, unit); /* ft of least norm with J2 ft = p + h2 - N tau0, and J1 ft */
   sr_level(&s, SR_COLUMN(x, SR_AT_J) + r, 1, SR_NV, open, force);
   for (int i = 0; i < r; i++) {
     held[i] = 0;
-    for (int k = 0; k < SR_NT; k++) held[i] += SR_COLUMN(x, SR_AT_J + k)[i] * s.x[k];
+    for (int k = 0; k < SR_NT; k++) held[i] += SR_COLUMN(x, SR_AT_J + k)[i] * unit[k] * s.x[k];
   }
 }
 
