@@ -198,7 +198,14 @@ def test_hybrid_gives_motion_and_forces(name, motors, task, group, rng):
 
 
 @pytest.mark.parametrize(
-    ("name", "motors"), [("slider_crank", ()), ("geared_chain", ()), ("cartesian_on_circle", ()), ("four_bar", ("B",))]
+    ("name", "motors"),
+    [
+        ("slider_crank", ()),
+        ("geared_chain", ()),
+        ("cartesian_on_circle", ()),
+        ("four_bar", ("B",)),
+        ("parallelogram", ("A1",)),  # redundant rows
+    ],
 )
 def test_quasi_velocity_laws(name, motors, rng):
     system = machine(name, motors)
@@ -230,7 +237,9 @@ def pinv_times(K, b):
     return np.linalg.pinv(K, rcond=1e-9) @ b
 
 
-@pytest.mark.parametrize(("name", "motors"), [("slider_crank", ()), ("four_bar", ("C",)), ("planar_platform", ())])
+@pytest.mark.parametrize(
+    ("name", "motors"), [("slider_crank", ()), ("four_bar", ("C",)), ("planar_platform", ()), ("parallelogram", ())]
+)
 def test_dependent_coordinates_use_the_oblique_projection(name, motors, rng):
     system = machine(name, motors)
     goal = system.assemble().q
