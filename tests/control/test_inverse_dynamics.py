@@ -327,6 +327,24 @@ def test_inputs_without_a_choice():
         assert stuck.residual == pytest.approx(np.sqrt(miss @ system.terms(state).M @ miss), rel=1e-9)
 
 
+def test_limits_are_kept_to_the_last_digit(rng):
+    """Weights over twelve decades, wanted forces and one-sided grips against limits of all sizes: never above them."""
+    system = machine("two_arms")
+    state = system.assemble()
+    cut = 0
+    for k in range(60):
+        bound = 10 ** rng.uniform(-3, 3)
+        found = sr.inverse_dynamics(
+            system, state,
+            {"object.x": rng.normal() * 10 ** rng.uniform(-2, 3), "object.z": rng.normal(), "object.angle": 0.0},
+            weights=10 ** rng.uniform(-6, 6, 6), limits=bound, unilateral=["left grip", "right grip"][: k % 3],
+            forces={"left grip": rng.normal(size=3) * 10 ** rng.uniform(-2, 3)} if k % 2 else None,
+        )  # fmt: skip
+        assert np.abs(found.u).max() <= bound
+        cut += not found.feasible
+    assert 20 < cut < 60
+
+
 def test_a_force_is_named_by_its_row_too():
     system = machine("two_arms")
     state = system.assemble()

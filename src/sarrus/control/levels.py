@@ -130,6 +130,7 @@ def bounded(
     Returns:
         u, and whether the inequalities can be satisfied at all. If not, u is what `least` gives, cut at low and high.
     """
+    low, high = must.low, must.high  # kept exactly, whatever the program solver leaves
     gap, size = must.high - must.low, np.abs(must.low) + np.abs(must.high)
     fixed = np.isfinite(gap) & (gap <= 1e-12 * size)
     if fixed.any():  # no choice: the program solver takes two bounds at one place for a contradiction
@@ -138,7 +139,7 @@ def bounded(
         must = Inequalities(must.low - free, must.high + free, must.C, must.d)
     u, N = least(levels, scale, wish)
     if must.violation(u) <= 1e-12:
-        return u, True
+        return np.clip(u, low, high), True
     wished = np.zeros(len(u)) if wish is None else wish
     C, d = must.rows()
     for met in range(
@@ -153,8 +154,8 @@ def bounded(
             N = _null(rows, scale)
             better = _program(levels[k : k + 1], good, N, scale, wished, C, d)
             good = good if better is None else better
-        return good, True
-    return np.clip(u, must.low, must.high), False
+        return np.clip(good, low, high), True
+    return np.clip(u, low, high), False
 
 
 def _null(K: np.ndarray, scale: np.ndarray) -> np.ndarray:
