@@ -221,6 +221,7 @@ class Motion:
         self.raw = compiled.motion()
         self._address = ctypes.addressof(self.raw)
         self._kept: dict[str, Any] = {}
+        self._marked = b""
         for name, address in _entries(machine):
             setattr(self.raw, name, address)
         room = self.ROWS if row_room is None else row_room
@@ -299,6 +300,14 @@ class Motion:
         """Read a state vector: q, v or a."""
         size = self.shape.nq if field == "q" else self.shape.nv
         return np.array(getattr(self.raw, field)[:size])
+
+    def mark(self) -> None:
+        """Remember the record as it is now; the arrays that it points to are not remembered."""
+        self._marked = bytes(self.raw)
+
+    def rewind(self) -> None:
+        """Bring the record back to what it was at `mark`."""
+        ctypes.memmove(self._address, self._marked, len(self._marked))
 
     def run(self) -> str:
         """Go on, with the interpreter's lock released; why it came back (one of `CODES`)."""
