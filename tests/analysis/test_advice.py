@@ -201,3 +201,12 @@ def test_a_closure_given_twice_is_to_be_left_out_once():
     (advice,) = redundancies(four_bar_in_space(1.0, 2))
     ways = "leave out `D1`, and make `D0` a point on a line (`line_on` with `point_on`) along z"
     assert advice.startswith(f"To make it determinate: {ways}. ")
+
+
+def test_a_single_row_out_of_reach_is_no_pair_that_contradicts():
+    mech = sr.Mechanism("short arm")
+    arm = mech.body("arm", mass=1.0, inertia=np.eye(3))
+    mech.revolute("J", mech.ground, arm, "z")
+    mech.close("pin", sr.point_on(mech.ground, (2, 0, 0)), sr.point_on(arm, (1, 0, 0)))
+    (found,) = [f for f in sr.diagnose(sr.compile(mech)).findings if f.topic == "rows-that-contradict-each-other"]
+    assert found.text == "`pin.x` cannot be satisfied: no motion changes it here, and it misses by 1 m at t = 0 s."
