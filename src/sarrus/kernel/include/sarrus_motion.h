@@ -199,16 +199,12 @@ SR_FN int sr_here(sr_motion *m, real *y, real *dy) {
   return 0;
 }
 
-/* the velocity at a configuration near that at which the step began, from what the step carries; 0 if there is none */
+/* v from reduced quasi-velocities at a configuration near that at which the step began; 0 if that is too far away */
 SR_FN int sr_velocity(sr_motion *m, real t, const real *q, const real *carried, real *v) {
-  sr_report report = {0, 0, 0, 0, 1};
-  if (m->quasi) {
-    m->quasi->locate(&t, q, &m->setup, 0, m->section, &report);
-    m->quasi->spread(m->section, carried, 1, v);
-  } else {
-    for (int i = 0; i < SR_NV; i++) v[i] = carried[i];
-  }
-  return report.inertia > 0;
+  sr_report report;
+  const int near = m->quasi->locate(&t, q, &m->setup, 0, m->section, &report);
+  m->quasi->spread(m->section, carried, 1, v);
+  return near && report.inertia > 0;
 }
 
 /* y = (delta, v_r), or (if not whole) a change of it, as (delta, v), at the place where y' was asked for last */

@@ -9,8 +9,9 @@
 
 typedef struct {
   /* (t, q, setup, fresh, section, report): go to a place and find Z there, near the basis of the step's beginning, or,
-     if fresh, as that basis */
-  void (*locate)(const real *, const real *, const sr_setup *, int, void *, sr_report *);
+     if fresh, as that basis. 0 if the directions have turned from it by nearly a right angle, which they do only at
+     singular positions or in far too long a step: then the rows count as carrying nothing. */
+  int (*locate)(const real *, const real *, const sr_setup *, int, void *, sr_report *);
   /* (section, v, v_r): v_r = Z' M v */
   void (*reduce)(const void *, const real *, real *);
   /* (section, v_r, moving, v): v = Z v_r, and v_n if moving */

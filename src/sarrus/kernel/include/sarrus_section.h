@@ -20,7 +20,7 @@
 
 enum { SR_CHOLESKY, SR_ROOT, SR_INNOVATION }; /* square roots W of M; the last is the first with coordinates reversed */
 
-#define SR_STEEPEST 1e-4 /* least eigenvalue of U'P U: the null space may turn by nearly a right angle in a step, not more */
+#define SR_STEEPEST 1e-4 /* least eigenvalue of U'P U: of a right angle it would be zero */
 
 /* matrices made of columns have these one after the other */
 typedef struct {
@@ -165,10 +165,11 @@ SR_FN void sr_section_begin(sr_section *x) {
   sr_basis(x->U, n, n, x->free, 0, order, R, &least, &rest);
 }
 
-/* V = N S^-1; 0 if the null space has turned too far */
+/* V = N S^-1; 0 if the null space has turned too far, and V is not orthonormal but finite */
 SR_FN int sr_section_align(sr_section *x) {
   enum { n = SR_NV };
   const int k = x->free;
+  int near = 1;
   real G[SR_DIM(SR_NV * SR_NV)], N[SR_DIM(SR_NV * SR_NV)], c[SR_DIM(SR_NV)];
   for (int j = 0; j < k; j++) {
     for (int i = 0; i < n; i++) N[j * n + i] = x->U[j * n + i];
@@ -181,8 +182,9 @@ SR_FN int sr_section_align(sr_section *x) {
     for (int j = 0; j <= i; j++) G[i * k + j] = G[j * k + i] = sr_inner(N + i * n, N + j * n, n);
   sr_jacobi(G, x->T, k);
   for (int i = 0; i < k; i++) {
-    if (!(G[i * k + i] > SR_STEEPEST)) return 0;
-    x->s[i] = SR_MATH(sqrt)(G[i * k + i]);
+    const real square = G[i * k + i];
+    if (square <= SR_STEEPEST) near = 0;
+    x->s[i] = SR_MATH(sqrt)(square <= SR_STEEPEST ? SR_STEEPEST : square);
   }
   for (int l = 0; l < n; l++) { /* V = N T diag(1/s) T', one row after the other */
     for (int i = 0; i < k; i++) {
@@ -192,11 +194,11 @@ SR_FN int sr_section_align(sr_section *x) {
     }
     for (int j = 0; j < k; j++) x->V[j * n + l] = sr_inner(x->T + j * k, c, k);
   }
-  return 1;
+  return near;
 }
 
-static void sr_section_locate(const real *t, const real *q, const sr_setup *setup, int fresh, void *memory,
-                              sr_report *report) {
+static int sr_section_locate(const real *t, const real *q, const sr_setup *setup, int fresh, void *memory,
+                             sr_report *report) {
   enum { n = SR_NV, K = SR_K };
   sr_section *x = (sr_section *)memory;
   const real *scale = setup->rowdata + 2 * K;
@@ -222,7 +224,9 @@ static void sr_section_locate(const real *t, const real *q, const sr_setup *setu
   for (int i = 0; i < x->rank; i++)
     for (int l = 0; l < n; l++) x->wn[l] += x->en[i] * x->Y[i * n + l];
   if (fresh) sr_section_begin(x);
-  if (!sr_section_align(x)) report->inertia = (real)NAN;
+  const int near = sr_section_align(x);
+  if (!near) report->accepted = 0;
+  return near;
 }
 
 /* --- between v and v_r, and the rate of v_r ----------------------------------------------------------------------- */
