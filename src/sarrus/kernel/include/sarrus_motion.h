@@ -173,8 +173,11 @@ SR_FN real sr_acceleration(sr_motion *m, real t, const real *q, const real *v, c
   return report.accepted;
 }
 
+/* Steps in reduced quasi-velocities. Out of line, so that those in v are none the slower. */
+#define SR_ASIDE static __attribute__((noinline, cold))
+
 /* y' at y = (delta, v_r), after the place was located */
-SR_FN real sr_reduced_slope(sr_motion *m, real t, const real *q, const real *y, real *dy, sr_report *report) {
+SR_ASIDE real sr_reduced_slope(sr_motion *m, real t, const real *q, const real *y, real *dy, sr_report *report) {
   real v[SR_DIM(SR_NV)];
   if (!(report->inertia > 0)) return -1;
   m->quasi->spread(m->section, y + SR_NV, 1, v);
@@ -185,13 +188,17 @@ SR_FN real sr_reduced_slope(sr_motion *m, real t, const real *q, const real *y, 
   return report->inertia > 0 && !m->failed ? report->accepted : -1;
 }
 
-/* y and y' at the state, where a step begins; with quasi-velocities it gets its basis here */
-SR_FN int sr_here(sr_motion *m, real *y, real *dy) {
-  for (int i = 0; i < SR_NV; i++) {
-    y[i] = 0, y[SR_NV + i] = m->v[i];
-    dy[i] = m->v[i], dy[SR_NV + i] = m->a[i];
-  }
-  if (!m->quasi) return 0;
+/* the same, in the basis of the step */
+SR_ASIDE real sr_slope_nearby(sr_motion *m, real t, const real *y, real *dy) {
+  real q[SR_DIM(SR_NQ)];
+  sr_report report;
+  sr_retract(m->q, y, q);
+  m->quasi->locate(&t, q, &m->setup, 0, m->section, &report);
+  return sr_reduced_slope(m, t, q, y, dy, &report);
+}
+
+/* y and y' at the state, where a step begins and gets its basis */
+SR_ASIDE int sr_reduced_here(sr_motion *m, real *y, real *dy) {
   sr_report report;
   m->quasi->locate(&m->t, m->q, &m->setup, 1, m->section, &report);
   m->quasi->reduce(m->section, m->v, y + SR_NV);
@@ -200,30 +207,33 @@ SR_FN int sr_here(sr_motion *m, real *y, real *dy) {
 }
 
 /* v from reduced quasi-velocities at a configuration near that at which the step began; 0 if that is too far away */
-SR_FN int sr_velocity(sr_motion *m, real t, const real *q, const real *carried, real *v) {
+SR_ASIDE int sr_velocity(sr_motion *m, real t, const real *q, const real *reduced, real *v) {
   sr_report report;
   const int near = m->quasi->locate(&t, q, &m->setup, 0, m->section, &report);
-  m->quasi->spread(m->section, carried, 1, v);
+  m->quasi->spread(m->section, reduced, 1, v);
   return near && report.inertia > 0;
 }
 
 /* y = (delta, v_r), or (if not whole) a change of it, as (delta, v), at the place where y' was asked for last */
-SR_FN void sr_in_velocities(const sr_motion *m, real *y, int whole) {
-  if (!m->quasi) return;
+SR_ASIDE void sr_in_velocities(const sr_motion *m, real *y, int whole) {
   real reduced[SR_DIM(SR_NV)];
   for (int i = 0; i < SR_NV; i++) reduced[i] = y[SR_NV + i];
   m->quasi->spread(m->section, reduced, whole, y + SR_NV);
 }
 
-/* y' at y; returns what sr_acceleration returns */
+/* y and y' at the state, where a step begins */
+SR_FN int sr_here(sr_motion *m, real *y, real *dy) {
+  for (int i = 0; i < SR_NV; i++) {
+    y[i] = 0, y[SR_NV + i] = m->v[i];
+    dy[i] = m->v[i], dy[SR_NV + i] = m->a[i];
+  }
+  return m->quasi ? sr_reduced_here(m, y, dy) : 0;
+}
+
+/* y' at y = (delta, v); returns what sr_acceleration returns */
 SR_FN real sr_slope(sr_motion *m, real t, const real *y, real *dy) {
   real q[SR_DIM(SR_NQ)], lam[SR_DIM(SR_M)];
   sr_retract(m->q, y, q);
-  if (m->quasi) {
-    sr_report report;
-    m->quasi->locate(&t, q, &m->setup, 0, m->section, &report);
-    return sr_reduced_slope(m, t, q, y, dy, &report);
-  }
   sr_rate(y, y + SR_NV, dy);
   return sr_acceleration(m, t, q, y + SR_NV, &m->setup, dy + SR_NV, lam);
 }

@@ -32,9 +32,10 @@ SR_FN int sr_first_step(sr_motion *m) {
   const int failed = sr_here(m, y, f);
   if (failed) return failed;
   for (int i = 0; i < SR_NY2; i++) y[i] += h * f[i];
-  if (sr_slope(m, m->t + h, y, size) < 0) return m->failed ? SR_CALL_FAILED : (m->h = h * 1e-3, 0);
+  const real s = m->quasi ? sr_slope_nearby(m, m->t + h, y, size) : sr_slope(m, m->t + h, y, size);
+  if (s < 0) return m->failed ? SR_CALL_FAILED : (m->h = h * 1e-3, 0);
   for (int i = 0; i < SR_NY2; i++) size[i] = (size[i] - f[i]) / h;
-  sr_in_velocities(m, size, 0);
+  if (m->quasi) sr_in_velocities(m, size, 0);
   const real unit = 1 / m->rate_scale; /* of time: the machine's own, so that no unit of the user's matters */
   const real d2 = sr_norm(size, w), most = d1 > unit * d2 ? unit * d1 : unit * unit * d2;
   const real h1 = most > 0 ? unit * pow(0.01 / most, 1 / order) : h;
@@ -311,7 +312,7 @@ SR_FN int sr_remember(sr_motion *m, real h, sr_trial *x, const real *a1) {
   for (int i = 0; i < SR_NQ; i++) d->q[i] = m->q[i];
   for (int i = 0; i < SR_NY2; i++) d->y0[i] = x->y0[i], d->y1[i] = x->y1[i], d->f0[i] = x->k[0][i];
   if (sr_is_carried(m)) {
-    if (sr_slope(m, m->t + h, x->y1, d->f1) < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
+    if (sr_slope_nearby(m, m->t + h, x->y1, d->f1) < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
     return sr_dense_dop853(m, h, x, d->f1, d);
   }
   if (m->quasi) {
