@@ -285,7 +285,7 @@ class Matrices:
 
     @cached_property
     def vr(self) -> np.ndarray:
-        """Reduced quasi-velocities Zᵀ M v; v = Z vr + vn, |vr|² = 2T where no constraint moves (6)."""
+        """Reduced quasi-velocities Zᵀ M v; v = Z vr + vn, and vrᵀ vr = 2T where no constraint moves (6)."""
         return self.Z.T @ (self.M @ self.state.v)
 
     @cached_property
