@@ -143,7 +143,7 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         ("dense", type("_Dense", (ctypes.Structure,), {"_fields_": dense})),
         ("memory", _pointer),
         *_fields(_long, "failed bad_guard"),
-        ("loop", _pointer),
+        *_fields(_pointer, "loop quasi section"),
     ]
     return (
         type("_Crossing", (ctypes.Structure,), {"_fields_": crossing}),
@@ -255,6 +255,11 @@ class Motion:
         size = len(self._kept["rowdata"])
         whole = self._kept["tail"] = np.concatenate([self._kept["rowdata"], values])
         self._kept["rowdata"], self.raw.setup.rowdata = whole[:size], whole.ctypes.data
+
+    def carry(self, functions: int, section: np.ndarray, library: ctypes.CDLL) -> None:
+        """Make steps in reduced quasi-velocities, by the machine's functions and their memory (sarrus_quasi.h)."""
+        self._kept["section"], self._kept["quasi"] = section, library
+        self.raw.quasi, self.raw.section = functions, section.ctypes.data
 
     def array(self, field: str, values: Any, dtype: Any = float) -> np.ndarray:
         """Point a field at a copy of these values, which is kept alive."""
