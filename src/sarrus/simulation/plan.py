@@ -43,6 +43,11 @@ class Plan:
     drift: str
     baumgarte: tuple[float, float]
 
+    @property
+    def reduced(self) -> bool:
+        """Whether steps carry reduced quasi-velocities."""
+        return self.form is not None and self.form.name == "quasi-velocity"
+
     def enter(self, motion: Motion, system: System) -> None:
         """Put the formulation's right-hand side in place of the default one."""
         if self.form is None or self.form.name == "baumgarte":
@@ -51,7 +56,7 @@ class Plan:
 
         motion.tail(choice(system, self.form))
         motion.call("state", right_hand_side(system))
-        if self.form.name == "quasi-velocity":
+        if self.reduced:
             motion.carry(*quasi_velocities(system, self.form))
 
     def to_dict(self) -> dict[str, Any]:
