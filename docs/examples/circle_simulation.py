@@ -17,7 +17,7 @@ def main() -> dict[str, object]:
     turning = sr.simulate(weightless, weightless.state([1.0, 0.0], [0.0, 2.0]), 10.0, rtol=1e-12)
     heavy = sr.compile(sr.library.build("particle_on_circle"))
     swinging = sr.simulate(heavy, heavy.assemble(), 10.0, method="rk4", dt=1e-3)
-    force, pull = -turning["circle.force"], -swinging["circle.force"]  # towards the centre
+    force, pull = (0.0 - x["circle.force"] for x in (turning, swinging))  # towards the centre
     free = sr.simulate(heavy, heavy.assemble(), 10.0, method="rk4", dt=1e-3, drift="free")
     x = {
         "swinging": swinging,
