@@ -130,7 +130,8 @@ def generalised_force(system: System, state: State, a: np.ndarray, u: np.ndarray
 def solve_rows(system: System, state: State, u: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations and multipliers at an array of states that all have the same active rows."""
     groups = {g: bool(np.all(active[system.layout.group_rows(g)])) for g in system.groups}
-    vdot, lam, _ = system._solve(state, u, None, {g: on for g, on in groups.items() if not on})
+    usual = system.layout.one_sided  # which are off unless told
+    vdot, lam, _ = system._solve(state, u, None, {g: on for g, on in groups.items() if on == (g in usual)})
     return vdot, lam
 
 
