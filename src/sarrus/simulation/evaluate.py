@@ -6,7 +6,7 @@ CasADi maps a function over the columns of its arguments, which spares the loop 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,6 +99,19 @@ def terms_in_chunks(system: System, state: State) -> Iterator[tuple[slice, TermV
         yield slice(start, stop), TermValues(*(x[:, :, 0] if k in (1, 3, 4, 5) else x for k, x in enumerate(values)))
 
 
+def drag_at(system: System, state: State) -> np.ndarray:
+    """D of `dynamics.rubbing` at an array of states, shape (count, nv, contacts with friction)."""
+    function = stored(system, "drag")
+    return evaluate(function, [times(state), state.q, state.v, system.p], state.count or 0)[0]
+
+
+def friction_power(system: System, state: State, lam: np.ndarray) -> np.ndarray:
+    """vᵀ D λ_N, what friction at contacts puts in at an array of states, never positive while they push."""
+    if not system.layout.rubbing:
+        return np.zeros(state.count or 0)
+    return np.einsum("ni,nic,nc->n", state.v, drag_at(system, state), lam[:, system.layout.rubbing_rows])
+
+
 def energies(system: System, state: State) -> Energy:
     """Energies and powers at an array of states (as `System.energy`, faster)."""
     function = stored(system, "energy")
@@ -179,6 +192,8 @@ def residuals(system: System, state: State, a: np.ndarray, u: np.ndarray, flags:
         u: inputs.
         flags: 1 for each active constraint row, 0 for those switched off.
     """
+    from sarrus.dynamics.state import State
+
     parts = []
     for rows, x in terms_in_chunks(system, state):
         v, acc, push = state.v[rows], a[rows], _times(x.B, u[rows])
@@ -186,6 +201,11 @@ def residuals(system: System, state: State, a: np.ndarray, u: np.ndarray, flags:
         y = np.stack([_times(x.M, acc), x.h, -push], axis=-1)
         y = np.linalg.solve(L, y)  # each term in the mass metric, where sizes can be compared
         target = y.sum(axis=-1)
+        if system.layout.rubbing:  # the multipliers of contacts push along Aᵀ + D E
+            A = x.A.copy()
+            here = State(system.layout, state.q[rows], v, times(state)[rows, 0])
+            A[:, system.layout.rubbing_rows] += np.swapaxes(drag_at(system, here), -1, -2)
+            S = scaled_rows(system, replace(x, A=A), flags)[1]
         U, sigma, Vt = _factors(S)
         use = sigma > system.tolerance
         along = np.where(use, _times(Vt, target), 0.0)

@@ -19,6 +19,7 @@ from sarrus.dynamics.formulations.point import Point, cut_svd, point_at
 from sarrus.dynamics.formulations.projection import mean_inertia
 from sarrus.dynamics.formulations.rates import christoffel, inertia_slopes, rates
 from sarrus.dynamics.formulations.record import is_automatic_or_nonzero, is_automatic_or_positive
+from sarrus.dynamics.rubbing import refuse
 from sarrus.dynamics.state import State
 from sarrus.errors import StateError, UnknownNameError
 
@@ -313,6 +314,7 @@ def matrices(
     gamma: Any = "auto", factor: str = "cholesky",
 ) -> Matrices:  # fmt: skip
     """Matrices at one state; see `System.matrices`."""
+    refuse(system, active, "System.matrices")
     point = point_at(system, state, u, f, active)
     if not is_automatic_or_positive(mu):
         raise StateError(f"mu={mu!r}: expected 'auto' or a positive number")
