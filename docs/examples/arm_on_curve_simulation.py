@@ -71,7 +71,9 @@ def main() -> dict[str, dict[str, object]]:
     """All curves."""
     results = {curve: run(curve) for curve in CURVES}
     for curve, x in results.items():
-        print(f"{curve}: angles at {TIMES} s:", " ".join(f"({a:.8f} {b:.8f})" for a, b in x["angles"]))
+        print(f"{curve}:")
+        for t, (shoulder, elbow) in zip(TIMES, x["angles"], strict=True):
+            print(f"  at {t} s: shoulder {shoulder:.8f} rad, elbow {elbow:.8f} rad")
         print(f"  index matrix at least {x['kappa']:.3f}; lowest tip {x['lowest tip']:.4f} m")
         if x["crossings"]:
             print("  passes the singular position at", np.round(x["crossings"], 4), "s")
