@@ -200,6 +200,66 @@ def test_a_ladder_slides_down_between_floor_and_wall():
     assert traj.audit().ok(1e-6)
 
 
+def test_a_belt_takes_a_block_along():
+    """Slip is relative to the plane; the belt is driven, and the work of its drive is in the balance."""
+    mu = 0.4
+    mech = sr.Mechanism("belt", planar=True)
+    belt, carriage, block = mech.body("belt", 5.0), mech.body("carriage"), mech.body("block", 2.0)
+    mech.prismatic("belt", mech.ground, belt, "x")
+    mech.prismatic("x", mech.ground, carriage, "x")
+    mech.prismatic("z", carriage, block, "z")
+    mech.prescribe("drive", "belt", lambda t: 1.5 * t)
+    mech.contact("floor", sr.plane_on(belt, (0, 0), "z"), sr.point_on(block), friction=mu)
+    system = sr.compile(mech)
+    start = system.state([0, 0, 0], [1.5, -0.5, 0])
+    found = system.solve(start, active={"floor": True})
+    np.testing.assert_allclose(found.vdot, [0, mu * G, 0], atol=1e-12)
+    np.testing.assert_allclose(found.lam, [mu * 2.0 * G, 2.0 * G])  # the drive holds against the friction
+    traj = sr.simulate(system, start, 1.0, method="radau", rtol=1e-8)
+    meet = 2.0 / (mu * G)
+    assert traj["x.v"][-1] == pytest.approx(1.5, abs=1e-9)
+    assert traj["x"][-1] == pytest.approx(1.5 - 2.0 * meet / 2, abs=1e-3)
+    assert traj.audit().ok(1e-6)
+    assert traj.audit().work == pytest.approx(0.5 * 2.0 * (1.5**2 - 0.5**2), rel=1e-6)
+
+
+def test_friction_in_a_redundant_loop():
+    """Three parallel cranks on a cart carry a rod whose end rubs on the floor: the rank-revealing path.
+
+    The friction leans on the cranks and so on the normal force. The equations are checked with the Jacobian of the
+    rubbing point, and the force by virtual work on the two ways that the machine can move.
+    """
+    mu, a = 0.35, 0.7
+    mech = sr.Mechanism("cranks on a cart", planar=True)
+    cart, rod = mech.body("cart", 2.0), mech.body("rod", 3.0, com=(1.0, 0), inertia=1.2)
+    mech.prismatic("cart", mech.ground, cart, "x")
+    cranks = [mech.body(f"crank{k}", 0.5, com=(0.5, 0), inertia=0.05) for k in range(3)]
+    for k, crank in enumerate(cranks):
+        mech.revolute(f"A{k}", cart, crank, at=(k, 0), initial=a)
+    mech.revolute("B", cranks[0], rod, at=(1, 0), initial=-a)
+    for k in (1, 2):
+        mech.close(f"C{k}", sr.point_on(rod, (k, 0)), sr.point_on(cranks[k], (1, 0)))
+    end = sr.point_on(rod, (2.5, 0))
+    mech.contact("floor", sr.plane_on(mech.ground, (0, np.sin(a)), "z"), end, friction=mu)
+    system, on = sr.compile(mech), {"floor": True}
+    start = system.assemble({"A0": a, "cart": 0.0}, {"cart": 1.2}, active=on)
+    found = system.solve(start, active=on)
+    assert found.path == "rank-revealing" and found.rank == 4
+    x, J = system.terms(start), system.task("point", end).evaluate(start)[1]
+    normal = found.lam[system.layout.group_rows("floor")][0]
+    balance = x.M @ found.vdot + x.h - x.A.T @ found.lam + mu * normal * J[0]
+    np.testing.assert_allclose(balance, 0, atol=1e-11)
+    np.testing.assert_allclose(x.A @ found.vdot, x.gamma, atol=1e-11)
+    # cart: 6.5 x'' = -μ N; cranks: moment of the weights -(3 + 3/2) g cos a, of N, of the friction, of the cart's x''
+    s, c = np.sin(a), np.cos(a)
+    weight, inertia = (3.0 + 0.75) * G * c, (3.0 + 0.75) * s
+    by_hand = weight / (c + mu * s - mu * inertia / 6.5)
+    assert normal == pytest.approx(by_hand, rel=1e-9)
+    traj = sr.simulate(system, start, 0.4, rtol=1e-9)
+    assert traj["cart"][-1] == pytest.approx(1.2 * 0.4 - mu * by_hand / 6.5 * 0.4**2 / 2, rel=1e-6)
+    assert traj.audit().ok(1e-6)
+
+
 # --- in space ---------------------------------------------------------------------------------------------------------
 def test_the_direction_of_friction_turns_with_the_slip():
     """A puck shot across a slope: a curved way, in the plane's own axes turned against those of the world."""
