@@ -321,6 +321,32 @@ def test_a_tripod_that_slides_and_spins():
     assert np.ptp(traj["energy.total"]) > 0.5
 
 
+@pytest.mark.parametrize("spin", [0.0, 2.0])
+def test_a_table_on_four_legs_slides(spin):
+    """One leg too many: the run shares the forces as a single state does, so that motion, audit and energy agree."""
+    mech = sr.Mechanism("table")
+    table = mech.body("table", 4.0, com=(0.05, 0.02, 0), inertia=np.diag([0.1, 0.15, 0.2]))
+    mech.free("table", table, initial=(0, 0, 0.2, 1, 0, 0, 0))
+    names = {f"leg{k}": True for k in range(4)}
+    for name, foot in zip(names, ((0.3, 0.2), (-0.3, 0.2), (-0.3, -0.2), (0.3, -0.2)), strict=True):
+        floor = sr.plane_on(mech.ground, (0, 0, 0), "z")
+        mech.contact(name, floor, sr.point_on(table, (*foot, -0.2)), friction=0.3)
+    system = sr.compile(mech)
+    start = system.state([0, 0, 0.2, 1, 0, 0, 0], [0.8, -0.3, 0, 0, 0, spin])
+    traj = sr.simulate(system, start, 0.25, rtol=1e-9)
+    assert traj.status.ok and not traj.events and traj.segments[0].active == names
+    np.testing.assert_allclose(traj.a[0], system.acceleration(start, active=names), atol=1e-9)
+    forces = system.solve(start, active=names).lam
+    assert forces.sum() == pytest.approx(4.0 * G, rel=1e-9) and forces.min() > 5
+    np.testing.assert_allclose(traj.lam[0], forces, atol=1e-9)
+    assert traj.audit().ok(1e-6)
+    if not spin:  # as a particle
+        way = np.array([0.8, -0.3]) / np.hypot(0.8, 0.3)
+        speed = np.hypot(0.8, 0.3)
+        wanted = way * (speed * 0.25 - 0.3 * G * 0.25**2 / 2)
+        np.testing.assert_allclose(traj.q[-1, :2], wanted, atol=1e-8)
+
+
 # --- where friction and contact do not go together --------------------------------------------------------------------
 def rod(friction: float) -> sr.System:
     """Painlevé's rod: 1 m, uniform, sliding on its lower end."""

@@ -188,11 +188,13 @@ def _friction(system: System, state: State, L: np.ndarray, sides: Sequence[Side]
 def _all_push(S: np.ndarray, rows: list[int], sides: Sequence[Side], missing: np.ndarray, D: np.ndarray) -> bool:
     """Whether the constraint forces of least norm, those that a simulation has, push at every one-sided constraint."""
     every = [*rows, *(s.normal for s in sides)]
-    if D.any():
-        along = S[every].T + np.hstack([np.zeros((len(D), len(rows))), D])
-        lam = np.linalg.lstsq(S[every] @ along, missing[every], rcond=1e-9)[0]
+    S, missing = S[every], missing[every]
+    if D.any():  # λ = (S Sᵀ)⁺(missing - S D λ_N)
+        least = np.linalg.pinv(S.T, rcond=1e-9) @ np.linalg.pinv(S, rcond=1e-9)
+        rub = S @ np.hstack([np.zeros((len(D), len(rows))), D])
+        lam = np.linalg.solve(np.eye(len(every)) + least @ rub, least @ missing)
     else:
-        lam = np.linalg.lstsq(S[every].T, np.linalg.pinv(S[every], rcond=1e-9) @ missing[every], rcond=1e-9)[0]
+        lam = np.linalg.lstsq(S.T, np.linalg.pinv(S, rcond=1e-9) @ missing, rcond=1e-9)[0]
     normal = np.array([s.sign for s in sides]) * lam[len(rows) :]
     return bool(np.all(normal >= -1e-9 * np.max(np.abs(lam), initial=0.0)))
 

@@ -6,7 +6,7 @@ CasADi maps a function over the columns of its arguments, which spares the loop 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -201,13 +201,13 @@ def residuals(system: System, state: State, a: np.ndarray, u: np.ndarray, flags:
         y = np.stack([_times(x.M, acc), x.h, -push], axis=-1)
         y = np.linalg.solve(L, y)  # each term in the mass metric, where sizes can be compared
         target = y.sum(axis=-1)
-        if system.layout.rubbing:  # the multipliers of contacts push along Aᵀ + D E
-            A = x.A.copy()
-            here = State(system.layout, state.q[rows], v, times(state)[rows, 0])
-            A[:, system.layout.rubbing_rows] += np.swapaxes(drag_at(system, here), -1, -2)
-            S = scaled_rows(system, replace(x, A=A), flags)[1]
         U, sigma, Vt = _factors(S)
         use = sigma > system.tolerance
+        rub = np.zeros_like(target)
+        if system.layout.rubbing:
+            here = State(system.layout, state.q[rows], v, times(state)[rows, 0])
+            rub = _friction(system, np.linalg.solve(L, drag_at(system, here)), flags, target, (U, sigma, Vt))
+            target = target - rub
         along = np.where(use, _times(Vt, target), 0.0)
         mu = _times(U, along / np.where(use, sigma, 1.0))
         lam = np.zeros((len(v), system.layout.m))
@@ -222,12 +222,26 @@ def residuals(system: System, state: State, a: np.ndarray, u: np.ndarray, flags:
                 np.abs(_times(x.A, acc) - x.gamma) * flags,
                 (_times(np.abs(x.A), np.abs(acc)) + np.abs(x.gamma)) * flags,
                 np.linalg.norm(target - reaction, axis=-1),
-                np.linalg.norm(y, axis=-2).sum(axis=-1) + np.linalg.norm(reaction, axis=-1),
+                np.linalg.norm(y, axis=-2).sum(axis=-1) + np.linalg.norm(reaction + rub, axis=-1),
                 np.sum(use, axis=-1),
                 np.abs(x.a) * flags,
             )
         )
     return Residuals.joined(parts)
+
+
+def _friction(
+    system: System, drag: np.ndarray, flags: np.ndarray, target: np.ndarray, factors: tuple[np.ndarray, ...]
+) -> np.ndarray:
+    """The part of L⁻¹(M a + h - B u) that is friction at contacts: drag λ_N, with λ of what is left, drag = L⁻¹D."""
+    U, sigma, Vt = factors
+    inverse = np.where(sigma > system.tolerance, 1 / np.where(sigma > 0, sigma, 1.0), 0.0)
+    on = [k for k, row in enumerate(system.layout.rubbing_rows) if flags[row]]
+    index = [system.kept.index(system.layout.rubbing_rows[k]) for k in on]
+    drag = drag[:, :, on]
+    normals = (U[:, index] * inverse[:, None]) @ Vt / system.norms[index][:, None]  # target -> λ_N
+    lam = np.linalg.solve(np.eye(len(on)) + normals @ drag, (normals @ target[..., None]))
+    return (drag @ lam)[..., 0]
 
 
 def corrected(

@@ -11,6 +11,7 @@ import numpy as np
 from sarrus.dynamics.manifold import plain_map
 from sarrus.dynamics.positions import Request, find_positions
 from sarrus.dynamics.rank import scaled_rows
+from sarrus.dynamics.rubbing import closed
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
@@ -90,7 +91,8 @@ class Mode:
         motion.put("q", state.q)
         raw.t = state.t
         raw.rank = motion.generic_rank() if len(kept) else 0
-        raw.dependent = int(raw.rank < int(flags.sum()))
+        # where contacts rub all rows stay: how they share a force decides about the friction
+        raw.dependent = int(raw.rank < int(flags.sum()) and not closed(system, self.active))
 
     def settled(self, state: State, precision: float) -> State:
         """The state moved onto the active constraints by the least change in the mass metric.
