@@ -52,6 +52,11 @@ class Plan:
         """Put the formulation's right-hand side in place of the default one."""
         if self.form is None or self.form.name == "baumgarte":
             return
+        if system.layout.rubbing:
+            raise StateError(
+                f"formulation {self.form.name!r} does not know friction that depends on the contact force, which "
+                f"{', '.join(map(repr, system.layout.rubbing))} has; use the default formulation"
+            )
         from sarrus.dynamics.formulations.compiled import choice, quasi_velocities, right_hand_side
 
         motion.tail(choice(system, self.form))

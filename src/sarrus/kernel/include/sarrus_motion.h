@@ -72,8 +72,8 @@ typedef struct {
   void (*correct)(const real *, const real *, const real *, const sr_setup *, real *, real *, real *, real *,
                   sr_report *);
   void (*select)(const real *, const real *, const sr_setup *, real *, sr_report *);
-  void (*linear)(const real *, const real *, const sr_setup *, long, const real *, const real *, real *, real *,
-                 sr_report *);
+  void (*linear)(const real *, const real *, const real *, const sr_setup *, long, const real *, const real *, real *,
+                 real *, sr_report *);
   /* (t, q, v, p, u): inputs; returns nonzero if it failed */
   long (*law)(const real *, const real *, const real *, const real *, real *);
   /* (t, q, v, lambda, u, p, g): guards of events */

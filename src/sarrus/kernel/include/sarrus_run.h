@@ -287,12 +287,8 @@ SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
   }
 }
 
-/* Whether a trial that found its rows weak came near a singular position. It did not where only the rows chosen among
-   dependent ones are weak, nor is that known where the trial went astray by as much as the machine moves: a shorter one
-   will tell. */
-SR_FN int sr_is_singular(sr_motion *m, const sr_trial *x, int fine, const real *q_end, real s_end) {
-  if (!fine && x->error * m->rtol > 0.1) return 0;
-  if (!m->dependent) return 1;
+/* Whether the rows, all of them, are weak where a trial found the pivots least, which estimate their support */
+SR_FN int sr_is_weak(sr_motion *m, const sr_trial *x, int fine, const real *q_end, real s_end) {
   real q[SR_DIM(SR_NQ)], phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)];
   sr_setup all = m->setup;
   sr_report report;
@@ -302,6 +298,14 @@ SR_FN int sr_is_singular(sr_motion *m, const sr_trial *x, int fine, const real *
   sr_retract(m->q, x->there, q);
   m->correct(&x->where, at_end ? q_end : q, x->there + SR_NV, &all, phi, rate, dq, 0, &report);
   return report.rank < m->rank || report.accepted < 0.2 * m->s_ref;
+}
+
+/* Whether a trial that found its rows weak came near a singular position. It did not where only the rows chosen among
+   dependent ones are weak, nor is that known where the trial went astray by as much as the machine moves: a shorter one
+   will tell. */
+SR_FN int sr_is_singular(sr_motion *m, const sr_trial *x, int fine, const real *q_end, real s_end) {
+  if (!fine && x->error * m->rtol > 0.1) return 0;
+  return !m->dependent || sr_is_weak(m, x, fine, q_end, s_end);
 }
 
 /* the motion inside the step just made, for outputs and events */
@@ -382,7 +386,9 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
       if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, SR_QUASI ? m->v : end, SR_QUASI ? end : 0, q, v, a, &s);
       if (why == SR_CALL_FAILED) return why;
       const int fine = !why && x.error <= 1;
-      if (windowed && fine && sr_dips(m, h, x.weakest, s)) { /* not past the window in one step */
+      /* not past the window in one step; one that moves the machine by a tenth of it is none */
+      if (windowed && fine && h * m->rate_scale > 0.1 * m->window && sr_dips(m, h, x.weakest, s) &&
+          sr_is_weak(m, &x, fine, q, s)) {
         longest = h / 2;
         continue;
       }
