@@ -47,6 +47,7 @@ bench: $(VENV)/.stamp-bench
 	mkdir -p bench/results
 	$(PY) -m bench.acceleration --json bench/results/acceleration.json $(BENCHFLAGS)
 	$(PY) -m bench.workprec --json bench/results/workprec.json --plot bench/results/workprec.png $(BENCHFLAGS)
+	$(PY) -m bench.closed_loop --json bench/results/closed_loop.json $(BENCHFLAGS)
 
 check:
 	$(MAKE) lint
@@ -54,7 +55,7 @@ check:
 	$(MAKE) test
 
 clean:
-	rm -rf $(VENV) docs/_build build dist .pytest_cache .ruff_cache sarrus-demo.html sarrus-demo.png
+	rm -rf $(VENV) docs/_build docs/_made build dist .pytest_cache .ruff_cache sarrus-demo.html sarrus-demo.png
 	find src tests docs bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # An environment is usable once it has pip. Some systems ship Python without the module that puts pip

@@ -21,6 +21,7 @@ from sarrus.control.asked import compiled, input_scales, numbers, rows_of_all, w
 from sarrus.control.levels import Inequalities, Level, bounded, free_part, held_and_free, least, split
 from sarrus.control.patterns import Patterns
 from sarrus.dynamics.rank import scaled_rows
+from sarrus.dynamics.rubbing import refuse
 from sarrus.dynamics.state import State, checked_array
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
@@ -143,6 +144,7 @@ def _one(
     system: System, state: State, wanted: Any, scale: np.ndarray, low: np.ndarray, high: np.ndarray,
     goal: np.ndarray | None, push: np.ndarray, active: Mapping[str, bool] | None,
 ) -> InverseDynamics:  # fmt: skip
+    refuse(system, active, "inverse_dynamics")
     flags = system.active_rows(active)
     x = system.terms(state)
     L, S = scaled_rows(system, x.M, x.A, flags)

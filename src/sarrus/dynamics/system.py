@@ -243,7 +243,8 @@ class System:
             u: inputs.
             f: further generalised forces.
             active: constraint name -> False for those switched off.
-            options: `mu` and `gamma` ("auto" or a number), `factor` ("cholesky", "root", "innovation").
+            options: `mu` and `gamma` ("auto" or a number), `factor` ("cholesky", "root", "innovation"), `reference`
+                (V2w of another state: V2w and all that follows from it is then the smooth basis nearest to it).
         """
         from sarrus.dynamics.formulations.matrices import matrices
 
@@ -363,6 +364,11 @@ class System:
                 checked_array(what, values, len(names), names)
             except StateError as error:
                 return error
+        if np.any(np.isneginf(report[..., 4])):
+            return StateError(
+                f"{self.name}: with this friction no contact forces belong to this state (Painlevé's paradox); "
+                f"expected a smaller coefficient at {', '.join(map(repr, self.layout.rubbing))}, or contacts that stick"
+            )
         return StateError(
             f"{self.name}: the mass matrix is not positive definite, or a term is not finite, at this state "
             f"(smallest pivot {np.min(report[..., 4]):.3g}); check masses, inertias, parameters and forces"

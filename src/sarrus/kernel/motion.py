@@ -69,9 +69,11 @@ class Shape:
                 lines.append(f"SR_TABLE int sr_{name}_{letter}[] = {{{values}}};")
         return "\n".join([*lines, tables(), ""])
 
-    def source(self) -> str:
-        """C text of the integrators."""
-        return "\n".join([self.head(), *(f'#include "sarrus_{name}.h"' for name in _HEADERS), ""])
+    def source(self, reduced: bool = False) -> str:
+        """C text of the integrators, of those whose steps carry reduced quasi-velocities if wanted."""
+        return "\n".join(
+            [f"#define SR_QUASI {int(reduced)}", self.head(), *(f'#include "sarrus_{name}.h"' for name in _HEADERS), ""]
+        )
 
 
 class _Options(ctypes.Structure):
@@ -143,7 +145,7 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         ("dense", type("_Dense", (ctypes.Structure,), {"_fields_": dense})),
         ("memory", _pointer),
         *_fields(_long, "failed bad_guard"),
-        ("loop", _pointer),
+        *_fields(_pointer, "loop quasi section"),
     ]
     return (
         type("_Crossing", (ctypes.Structure,), {"_fields_": crossing}),
@@ -163,8 +165,8 @@ class _Integrators(NamedTuple):
 
 
 @cache
-def _integrators(shape: Shape) -> _Integrators:
-    path = build_library(shape.source())
+def _integrators(shape: Shape, reduced: bool) -> _Integrators:
+    path = build_library(shape.source(reduced))
     library = ctypes.CDLL(str(path))
     crossing, motion = _structures(shape.nq, shape.nv, shape.kept)
     library.sarrus_motion_size.restype = library.sarrus_radau_size.restype = _long
@@ -213,14 +215,22 @@ class Motion:
     ROWS = 4096
     PASSAGES = 512
 
-    def __init__(self, shape: Shape, machine: Path, row_room: int | None = None):
-        """Load the integrators for a shape of machine and the functions of the machine's library."""
+    def __init__(self, shape: Shape, machine: Path, row_room: int | None = None, reduced: bool = False):
+        """Load the integrators for a shape of machine and the functions of the machine's library.
+
+        Args:
+            shape: of the machine.
+            machine: path of its library.
+            row_room: rows of the record to make room for.
+            reduced: whether steps carry reduced quasi-velocities (see `carry`).
+        """
         self.shape = shape
-        self._compiled = compiled = _integrators(shape)
+        self._compiled = compiled = _integrators(shape, reduced)
         self.path = compiled.path
         self.raw = compiled.motion()
         self._address = ctypes.addressof(self.raw)
         self._kept: dict[str, Any] = {}
+        self._marked = b""
         for name, address in _entries(machine):
             setattr(self.raw, name, address)
         room = self.ROWS if row_room is None else row_room
@@ -254,6 +264,11 @@ class Motion:
         size = len(self._kept["rowdata"])
         whole = self._kept["tail"] = np.concatenate([self._kept["rowdata"], values])
         self._kept["rowdata"], self.raw.setup.rowdata = whole[:size], whole.ctypes.data
+
+    def carry(self, functions: int, section: np.ndarray, library: ctypes.CDLL) -> None:
+        """Make steps in reduced quasi-velocities, by the machine's functions and their memory (sarrus_quasi.h)."""
+        self._kept["section"], self._kept["quasi"] = section, library
+        self.raw.quasi, self.raw.section = functions, section.ctypes.data
 
     def array(self, field: str, values: Any, dtype: Any = float) -> np.ndarray:
         """Point a field at a copy of these values, which is kept alive."""
@@ -299,6 +314,14 @@ class Motion:
         """Read a state vector: q, v or a."""
         size = self.shape.nq if field == "q" else self.shape.nv
         return np.array(getattr(self.raw, field)[:size])
+
+    def mark(self) -> None:
+        """Remember the record as it is now; the arrays that it points to are not remembered."""
+        self._marked = bytes(self.raw)
+
+    def rewind(self) -> None:
+        """Bring the record back to what it was at `mark`."""
+        ctypes.memmove(self._address, self._marked, len(self._marked))
 
     def run(self) -> str:
         """Go on, with the interpreter's lock released; why it came back (one of `CODES`)."""

@@ -11,6 +11,7 @@ import numpy as np
 from sarrus.dynamics.manifold import plain_map
 from sarrus.dynamics.positions import Request, find_positions
 from sarrus.dynamics.rank import scaled_rows
+from sarrus.dynamics.rubbing import closed
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
@@ -89,8 +90,14 @@ class Mode:
         raw.s_ref = 0.0
         motion.put("q", state.q)
         raw.t = state.t
-        raw.rank = motion.generic_rank() if len(kept) else 0
-        raw.dependent = int(raw.rank < int(flags.sum()))
+        self.count(motion)
+
+    def count(self, motion: Motion) -> None:
+        """Tell the integrator, which is at a state in this mode, how many of the rows are independent."""
+        raw, flags = motion.raw, self.flags[self.system.kept_index]
+        raw.rank = motion.generic_rank() if len(flags) else 0
+        # where contacts rub all rows stay: how they share a force decides about the friction
+        raw.dependent = int(raw.rank < int(flags.sum()) and not closed(self.system, self.active))
 
     def settled(self, state: State, precision: float) -> State:
         """The state moved onto the active constraints by the least change in the mass metric.

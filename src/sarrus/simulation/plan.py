@@ -43,14 +43,26 @@ class Plan:
     drift: str
     baumgarte: tuple[float, float]
 
+    @property
+    def reduced(self) -> bool:
+        """Whether steps carry reduced quasi-velocities."""
+        return self.form is not None and self.form.name == "quasi-velocity"
+
     def enter(self, motion: Motion, system: System) -> None:
         """Put the formulation's right-hand side in place of the default one."""
         if self.form is None or self.form.name == "baumgarte":
             return
-        from sarrus.dynamics.formulations.compiled import choice, right_hand_side
+        if system.layout.rubbing:
+            raise StateError(
+                f"formulation {self.form.name!r} does not know friction that depends on the contact force, which "
+                f"{', '.join(map(repr, system.layout.rubbing))} has; use the default formulation"
+            )
+        from sarrus.dynamics.formulations.compiled import choice, quasi_velocities, right_hand_side
 
         motion.tail(choice(system, self.form))
         motion.call("state", right_hand_side(system))
+        if self.reduced:
+            motion.carry(*quasi_velocities(system, self.form))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for the record."""
@@ -80,6 +92,11 @@ def make_plan(
     form = chosen(formulation)
     if not fits(form, method):
         raise StateError(_mismatch(form, method))
+    if form.name == "quasi-velocity" and drift == "baumgarte":
+        raise StateError(
+            "formulation 'quasi-velocity' has velocities that keep the constraints by themselves, so there is nothing "
+            "for drift='baumgarte' to damp; expected drift='project' or 'free'"
+        )
     if not form.stabilised:
         return Plan(form, drift, baumgarte)
     if drift != "project":
@@ -95,6 +112,8 @@ def fits(form: Formulation, method: str) -> bool:
     """Whether a method takes the problem that a formulation makes."""
     if form.name == "regularised":  # errors are damped within a time that is the step's own (sheet 10)
         return method in ("rk4", "euler")
+    if form.name == "quasi-velocity":  # a step carries v_r about a basis of its own; radau's equations are those of v
+        return method in ("dop853", "dopri5", "rk4", "euler")
     return form.index in ACCEPTS[method]
 
 
