@@ -194,15 +194,16 @@ def test_short_cut_and_rank_revealing_path_agree(name, rng):
         system, task, [0.0] * len(task), weights=rng.uniform(1, 2, len(system.inputs))
     )
     assert "sr_fast_inputs" in control.source
-    trust = control._places["TRUST"]
-    for _ in range(3):
+    trust, apart = control._places["TRUST"], 0
+    for _ in range(5):
         v = system.projector(home) @ rng.uniform(-1, 1, system.layout.nv)
         quick = control(0.0, home.q, v)
         control.numbers[trust] = np.inf
         careful = control(0.0, home.q, v)
         control.numbers[trust] = system.fast_pivot
         np.testing.assert_allclose(quick, careful, rtol=1e-8, atol=1e-8 * np.abs(careful).max())
-        assert not np.array_equal(quick, careful)  # two ways indeed
+        apart += not np.array_equal(quick, careful)
+    assert apart  # two ways indeed
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++: the code cannot be read as C++ here")

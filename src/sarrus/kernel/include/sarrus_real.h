@@ -27,6 +27,7 @@ SR_FN real sr_lost(const real *x, int n) {
   for (int i = 0; i < n; i++) sum += x[i] - x[i];
   return sum;
 }
+
 #include "sarrus_trig.h"
 
 #endif
