@@ -137,7 +137,7 @@ def test_near_a_singular_position_velocities_are_compared_with_what_the_row_usua
     system = library("slider_crank")
 
     def slipping(crank: float) -> sr.State:
-        return system.state((crank, 2 * np.pi - 2 * crank), (2.0, -4.0 + 1e-3))
+        return system.state((crank, 2 * np.pi - 2 * crank), (2.0, -4.0 + 1e-5))
 
     assert sr.simulate(system, slipping(np.pi / 2 - 1e-9), 0.01).status.ok
     with pytest.raises(StateError, match="velocities at the start break constraint 'slider'"):
@@ -152,3 +152,37 @@ def test_the_version_is_looked_up_once_however_many_runs_there_are():
     runs = [sr.simulate(system, system.assemble(), 0.1) for _ in range(3)]
     assert {traj.settings["version"] for traj in runs} == {sr.__version__}
     assert settings._version.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(("velocities", "later"), [({"A": 1.0, "B": -2.0}, None), ({"A": 1.0}, np.pi)])
+def test_a_start_right_at_a_singular_position(velocities, later):
+    """Positions are found as well as can be where a row vanishes, and the velocity chooses the branch (sheet 12.1)."""
+    system = sr.compile(sr.library.build("slider_crank"))
+    start = system.assemble({"A": np.pi / 2}, velocities)
+    assert abs(start["B"] - np.pi) < 1e-7  # half the digits: Φ is of second order there
+    exact = system.state([np.pi / 2, np.pi], [1.0, velocities.get("B", 0.0)])
+    np.testing.assert_allclose(start.v, exact.v, atol=1e-12)
+    found, reference = (sr.simulate(system, x, 3.0, rtol=1e-10) for x in (start, exact))
+    np.testing.assert_allclose(found.q[-1], reference.q[-1], atol=1e-6)
+    branch = 2 * np.pi - 2 * found["A"] if later is None else later
+    np.testing.assert_allclose(found["B"], branch, atol=1e-7)
+    assert np.ptp(found["energy.total"]) < 1e-8
+
+
+def test_velocities_that_break_a_row_are_refused_next_to_a_singular_position():
+    system = sr.compile(sr.library.build("slider_crank"))
+    for near in (1e-1, 1e-3, 1e-4):
+        angles = {"A": np.pi / 2 + near, "B": np.pi - 2 * near}
+        assert system.assemble(angles, {"A": 1.0, "B": -2.0})["B.v"] == -2.0
+        with pytest.raises(sr.errors.AssemblyError, match="no velocities satisfy constraint 'slider'"):
+            system.assemble(angles, {"A": 1.0, "B": -2.001})
+
+
+@pytest.mark.parametrize("method", [{}, {"method": "radau"}, {"method": "rk4", "dt": 1e-3}])
+def test_velocities_that_lead_off_every_branch_are_refused(method):
+    """At a singular position rows ask for nothing of first order; but v2 (2 v1 + v2) has to be zero there."""
+    system = sr.compile(sr.library.build("slider_crank"))
+    for rate in (-1.0, 0.5):
+        start = system.assemble({"A": np.pi / 2}, {"A": 1.0, "B": rate})
+        with pytest.raises(StateError, match="the velocities at the start lead off every branch of 'slider'"):
+            sr.simulate(system, start, 1.0, **method)

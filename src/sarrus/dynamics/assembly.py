@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sarrus.dynamics.complaints import cannot_close, cannot_move
-from sarrus.dynamics.positions import Request, find_positions, hold, rounding_of_rows, smallest_step
+from sarrus.dynamics.positions import Request, find_positions, hold, smallest_step
+from sarrus.dynamics.rank import scaled_rows
 from sarrus.dynamics.state import State
 
 if TYPE_CHECKING:
@@ -44,10 +45,23 @@ def _velocities(
         Mff = M[np.ix_(free, free)]
         v[free] = np.linalg.solve(Mff, -(M[free] @ v))
         for _ in range(2):  # the second removes rounding
-            v[free] += smallest_step(system, A @ v - a, A[:, free], Mff, damping=0.0)
-    slip = np.abs(A @ v - a)
-    size = np.maximum(np.abs(A) @ np.abs(v) + np.abs(a), rounding_of_rows(system, M, v))
-    allowed = 1e-9 * size + 1e-300
-    if np.any(slip > allowed):
-        raise cannot_move(system, request, slip, allowed)
+            v[free] += smallest_step(system, A @ v - a, A[:, free], Mff, 0.0, system.tolerance)
+    _check(system, request, A, A @ v - a, np.abs(A) @ np.abs(v) + np.abs(a), M, v)
     return v
+
+
+def _check(
+    system: System, request: Request, A: np.ndarray, slip: np.ndarray, size: np.ndarray, M: np.ndarray, v: np.ndarray
+) -> None:
+    """Refuse velocities that break rows, or break them together in a direction that is not lost here (sheet 2.5)."""
+    kept, d = list(system.kept), system.norms
+    L, S = scaled_rows(system, M, A, np.ones(len(A)))
+    U, sigma, _ = np.linalg.svd(S[kept], full_matrices=False)
+    U = U[:, sigma > system.tolerance]
+    carried, usual = np.abs(slip), np.zeros(len(slip))
+    carried[kept] = np.abs(d * (U @ (U.T @ (slip[kept] / d))))
+    usual[kept] = system.tolerance * d * float(np.linalg.norm(L.T @ v))  # what a lost direction may be off by
+    allowed = 1e-9 * np.maximum(size, usual) + 1e-300
+    broken = (carried > allowed) | (np.abs(slip) > np.maximum(allowed, usual))
+    if np.any(broken):
+        raise cannot_move(system, request, np.where(broken, np.abs(slip), 0.0), allowed)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sarrus.dynamics.system import System
 
 ITERATIONS = 60
+POLISH = 8  # Newton steps after the tolerance is met; next to a singular position each only halves the distance
 ATTEMPTS = 48
 
 
@@ -163,11 +164,13 @@ def _newton(
         within = np.abs(phi) <= np.maximum(unit, rounding)
         if within.all():
             calm += 1
-            if calm > 2 or not np.any(phi):  # two more steps, down to rounding
+            if calm > POLISH or not np.any(phi):  # some more steps, down to rounding
                 return Attempt(q, np.abs(phi) / unit, True, iteration)
         step = np.zeros(layout.nv)
         size = np.max(np.abs(phi) / np.maximum(np.abs(A) @ scales, 1e-300), initial=0.0)  # in units of the machine
-        step[free] = smallest_step(system, phi, A[:, free], M[np.ix_(free, free)], min(1e-2, size))
+        # next to a singular position rows get weak before the position is found: when polishing, weaker ones count too
+        weakest = 1e-3 * system.tolerance if calm else system.tolerance
+        step[free] = smallest_step(system, phi, A[:, free], M[np.ix_(free, free)], min(1e-2, size), weakest)
         largest = np.max(np.abs(step) / scales, initial=0.0)
         step *= min(1.0, 0.6 / largest) if largest > 0 else 1.0
         before = _merit(system, phi)
@@ -185,8 +188,13 @@ def _newton(
     return Attempt(q, np.abs(phi) / unit, bool((np.abs(phi) <= unit).all()), ITERATIONS)
 
 
-def smallest_step(system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray, damping: float) -> np.ndarray:
-    """The step of least kinetic norm that removes Φ to first order, damped (Levenberg) relative to the largest σ."""
+def smallest_step(
+    system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray, damping: float, weakest: float
+) -> np.ndarray:
+    """The step of least kinetic norm that removes Φ to first order, damped (Levenberg) relative to the largest σ.
+
+    Directions whose σ is not above `weakest` are left alone.
+    """
     if not A.size:
         return np.zeros(A.shape[1])
     kept = list(system.kept)
@@ -196,7 +204,7 @@ def smallest_step(system: System, phi: np.ndarray, A: np.ndarray, M: np.ndarray,
     squares, U = np.linalg.eigh(S @ S.T)  # rounding leaves 1e-8 of a singular value, far below the tolerance
     sigma = np.sqrt(np.maximum(squares, 0.0))
     added = (damping * sigma.max(initial=0.0)) ** 2
-    inverse = np.where(sigma > system.tolerance, 1.0 / (squares + added + 1e-300), 0.0)
+    inverse = np.where(sigma > weakest, 1.0 / (squares + added + 1e-300), 0.0)
     return -np.linalg.solve(L.T, S.T @ (U @ (inverse * (U.T @ residual))))
 
 

@@ -133,7 +133,7 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         *_fields(_real, "s s_old s_ref s_floor rate_scale err_old"),
         ("a_old", v),
         *_fields(_real, "h_old smallest longest err_last"),
-        *_fields(_long, "started mark has_old rejected_last rank dependent"),
+        *_fields(_long, "started mark has_old rejected_last rank here dependent"),
         *_fields(_long, "steps rejected evaluations projections bridges factorisations"),
         ("rows", _pointer),
         *_fields(_long, "row_count row_room every next_time time_count pending"),

@@ -60,7 +60,8 @@ class Mode:
             square = state.v @ terms.M @ state.v
         # a row that vanishes at a singular position is compared with its usual size
         kept = system.kept_index
-        size[kept] = np.maximum(size[kept], 1e-3 * math.sqrt(square) * system.norms)
+        usual = math.sqrt(square) * system.norms
+        size[kept] = np.where(size[kept] <= system.tolerance * usual, usual, np.maximum(size[kept], 1e-3 * usual))
         size[size == 0] = 1.0
         return np.abs(phi) / system.units, np.abs(slip) / size
 
@@ -95,7 +96,7 @@ class Mode:
     def count(self, motion: Motion) -> None:
         """Tell the integrator, which is at a state in this mode, how many of the rows are independent."""
         raw, flags = motion.raw, self.flags[self.system.kept_index]
-        raw.rank = motion.generic_rank() if len(flags) else 0
+        raw.rank = motion.generic_rank() if len(flags) else 0  # and raw.here
         # where contacts rub all rows stay: how they share a force decides about the friction
         raw.dependent = int(raw.rank < int(flags.sum()) and not closed(self.system, self.active))
 
@@ -140,6 +141,31 @@ class Mode:
             )
         good = errors[worst][0] <= precision and errors[slipping][1] <= ROUNDING
         return state if good else self.settled(state, precision)
+
+    def follow(self, state: State, rank: int) -> None:
+        """Refuse velocities that no motion through a singular position has (sheet 2.6).
+
+        Where rows are lost, A v̇ = γ must not ask for anything in their direction.
+
+        Args:
+            state: a start.
+            rank: of the rows near it.
+        """
+        system, terms = self.system, self.system.terms(state)
+        kept, L_S = list(system.kept), scaled_rows(self.system, terms.M, terms.A, self.flags)
+        U, sigma, _ = np.linalg.svd(L_S[1][kept])
+        r = int(np.sum(sigma > system.tolerance))
+        if r >= rank:
+            return
+        lost = U[:, r:] @ (U[:, r:].T @ ((terms.gamma * self.flags)[kept] / system.norms))
+        pace = float(np.max(np.abs(state.v) / np.array(system.layout.scales), initial=0.0))
+        if np.linalg.norm(lost) > 1e-4 * pace * np.linalg.norm(L_S[0].T @ state.v):
+            group = system.layout.rows[kept[int(np.argmax(np.abs(lost)))]].group
+            raise StateError(
+                f"the velocities at the start lead off every branch of {group!r}: it is a singular position, where "
+                f"constraints lose {rank - r} of their rank {rank} and branches of motion meet; expected velocities "
+                "along one of them (start a little before it, or see sarrus.assembly_modes and diagnose)"
+            )
 
 
 def _idle(system: System) -> bool:

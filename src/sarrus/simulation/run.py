@@ -60,6 +60,7 @@ class Run:
         self.records += found.records
         self.segments = [self._segment()]
         self.mode.enter(self.motion, state)
+        self._check_branch(state)
         if self.is_plain:
             self.motion.mark()
         self._tell()
@@ -92,6 +93,12 @@ class Run:
         self.motion.raw.s_floor = min(self.settings.t_end - state.t, 1.0)
         self._place(state)
         self.mode.count(self.motion)
+        self._check_branch(state)
+
+    def _check_branch(self, state: State) -> None:
+        raw = self.motion.raw
+        if raw.here < raw.rank:
+            self.mode.follow(state, raw.rank)
 
     def _prepare(self, held: np.ndarray | None) -> None:
         """Everything in the kernel that does not depend on the mode."""

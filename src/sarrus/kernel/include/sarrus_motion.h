@@ -104,7 +104,7 @@ typedef struct {
   long chunk, max_steps;
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)];
   real s, s_old, s_ref, s_floor, rate_scale, err_old, a_old[SR_DIM(SR_NV)], h_old, smallest, longest, err_last;
-  long started, mark, has_old, rejected_last, rank, dependent;
+  long started, mark, has_old, rejected_last, rank, here, dependent; /* rank: on the way; here: where it was asked for */
   /* counts */
   long steps, rejected, evaluations, projections, bridges, factorisations;
   /* output rows (t, q, v, a, u): every-th step, or times; pending: a step whose outputs are not all written */

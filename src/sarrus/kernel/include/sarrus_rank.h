@@ -17,7 +17,7 @@ SR_EXPORT long sarrus_generic_rank(sr_motion *m) {
   for (int i = 0; i < SR_K; i++) on += m->active[i] != 0;
   for (int i = 0; i < SR_NV; i++) v[i] = 0;
   m->correct(&m->t, m->q, v, &all, phi, rate, delta, 0, &report);
-  best = (long)report.rank;
+  best = m->here = (long)report.rank;
   m->correction = SR_PROJECT, m->drift = 1e-12;
   for (int k = 0; k < 3 && asked < 2 && best < on && best < SR_NV; k++) {
     for (int i = 0; i < SR_NV; i++) { /* multiples of an irrational number, without their whole parts: evenly spread */
