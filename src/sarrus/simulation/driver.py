@@ -20,13 +20,13 @@ from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.events import Event, checked_events
 from sarrus.simulation.loop import prepared
 from sarrus.simulation.mode import Mode
-from sarrus.simulation.plan import Plan, make_plan
+from sarrus.simulation.plan import make_plan
 from sarrus.simulation.run import Run
-from sarrus.simulation.settings import checked_settings, going_on
+from sarrus.simulation.settings import Settings, checked_settings, going_on
 from sarrus.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from sarrus.simulation.dae.run import DaeRun
+    from sarrus.simulation.dae.run import IdaRun
 
 log = logging.getLogger("sarrus")
 
@@ -101,7 +101,7 @@ def simulate(
     settings, held = going_on(settings, previous)
     state = mode.require(state, settings.drift, settings.loop_error)
     contacts = Contacts(mode.system, settings.settle, [name for name, on in (active or {}).items() if not on])
-    kind = _kind(plan)
+    kind = _kind(settings)
     run = kind(mode, state, settings, make, checked_events(mode.system, events), contacts, held, plan)
     run.go(progress)
     trajectory = run.result(time.perf_counter() - began, mode.system)
@@ -145,10 +145,10 @@ def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) ->
     return Mode(system, flags), state, previous
 
 
-def _kind(plan: Plan) -> type[Run] | type[DaeRun]:
-    """The compiled integrators, or the solvers for differential-algebraic forms."""
-    if plan.form is None or not plan.form.index:
+def _kind(settings: Settings) -> type[Run] | type[IdaRun]:
+    """The compiled integrators, or SUNDIALS."""
+    if settings.method != "ida":
         return Run
-    from sarrus.simulation.dae.run import DaeRun
+    from sarrus.simulation.dae.run import IdaRun
 
-    return DaeRun
+    return IdaRun

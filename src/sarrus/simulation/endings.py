@@ -10,13 +10,14 @@ from sarrus.simulation.callbacks import Shared, defined_at, place_of
 from sarrus.simulation.status import Status, where
 
 if TYPE_CHECKING:
+    from sarrus.simulation.dae.run import IdaRun
     from sarrus.simulation.run import Run
 
 WILD = 1e7  # speeds this many times the fastest at the start, or of one radian or length per second, are no motion
 FINEST = 1e-13  # tolerances below this are out of reach of numbers with sixteen digits
 
 
-def failure(run: Run, code: str) -> Status:
+def failure(run: Run | IdaRun, code: str) -> Status:
     """The status for a return code of the kernel that means failure."""
     raw, system = run.motion.raw, run.mode.system
     layout, t, q, v = system.layout, float(raw.t), run.motion.get("q"), run.motion.get("v")
@@ -44,7 +45,7 @@ def failure(run: Run, code: str) -> Status:
     return Status("step too small", f"{raw.h:.2g} s {place}", t)
 
 
-def _called(run: Run, t: float, place: str) -> Status:
+def _called(run: Run | IdaRun, t: float, place: str) -> Status:
     """A user's function failed."""
     if run.shared.error is None and not run.motion.raw.bad_guard:  # a compiled controller, which has no exceptions
         return Status("not finite", f"the controller's inputs, {place}", t)
@@ -64,7 +65,7 @@ def raised(shared: Shared, t: float, place: str) -> Status:
     return Status("callback failed", f"{text}{place_of(error)}", t)
 
 
-def _what_is_not_finite(run: Run, t: float, q: np.ndarray, v: np.ndarray) -> str:
+def _what_is_not_finite(run: Run | IdaRun, t: float, q: np.ndarray, v: np.ndarray) -> str:
     """Which input is not finite, or which acceleration."""
     layout = run.mode.system.layout
     for name, value in zip(layout.u_names, run.motion.u, strict=False):
@@ -80,14 +81,14 @@ def _what_is_not_finite(run: Run, t: float, q: np.ndarray, v: np.ndarray) -> str
     return f"the acceleration of {bad[0]} is not finite" if bad else "a value shortly after this is not finite"
 
 
-def _is_pushed(run: Run) -> bool:
+def _is_pushed(run: Run | IdaRun) -> bool:
     """Whether constraints that move with time bring the machine to the end of their reach, a singular position."""
     raw, mode = run.motion.raw, run.mode
     moving = mode.system.terms(run.state()).a * mode.flags
     return bool(np.any(moving)) and raw.s < 0.01 * raw.s_ref
 
 
-def _worst_group(run: Run) -> str:
+def _worst_group(run: Run | IdaRun) -> str:
     errors = run.mode.errors(run.state())
     if not errors:
         return "the constraints cannot be satisfied"

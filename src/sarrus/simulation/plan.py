@@ -12,7 +12,8 @@ from sarrus.dynamics.formulations import chosen, formulations
 from sarrus.dynamics.formulations.record import Formulation
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
-from sarrus.kernel.motion import Motion
+from sarrus.kernel.motion import METHODS, Motion
+from sarrus.simulation.settings import Settings
 
 # method -> differential indices of the problems it takes; 0 is an ODE
 ACCEPTS: Mapping[str, tuple[int, ...]] = {
@@ -27,6 +28,7 @@ ACCEPTS: Mapping[str, tuple[int, ...]] = {
 }
 # what a method that takes no ODE gets if nobody names a formulation
 _USUAL = {"ida": "ggl", "generalized-alpha": "index-3"}
+_LIKE = {"generalized-alpha": "rk4"}  # whose fixed steps are treated alike by everything around them
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +45,28 @@ class Plan:
     drift: str
     baumgarte: tuple[float, float]
 
-    def enter(self, motion: Motion, system: System) -> None:
-        """Put the formulation's right-hand side in place of the default one."""
+    @property
+    def implicit(self) -> bool:
+        """Whether the equations are those of a differential-algebraic form, so that steps are too."""
+        return self.form is not None and self.form.index > 0
+
+    def enter(self, motion: Motion, system: System, settings: Settings) -> Any:
+        """Put the formulation's right-hand side, or its steps, in place of the default ones; what has to be kept."""
+        motion.raw.method = METHODS.index(_LIKE.get(settings.method, settings.method))
         if self.form is None or self.form.name == "baumgarte":
-            return
+            return None
+        if self.implicit:
+            from sarrus.simulation.dae.forms import bound
+
+            refuse(settings)
+            form = bound(system, self.form.name, motion)
+            form.step_with("radau" if settings.method == "radau" else "alpha")
+            return form
         from sarrus.dynamics.formulations.compiled import choice, right_hand_side
 
         motion.tail(choice(system, self.form))
         motion.call("state", right_hand_side(system))
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for the record."""
@@ -58,6 +74,17 @@ class Plan:
             return {}
         options = {k: np.asarray(v).tolist() for k, v in self.form.options.items() if v is not None}
         return {"formulation": self.form.name, "formulation options": options}
+
+
+def refuse(settings: Settings) -> None:
+    """What a differential-algebraic form cannot do with any solver."""
+    for what in ("crossing='release'", "drift='baumgarte'"):
+        name, value = what.split("=")
+        if repr(getattr(settings, name)) == value:
+            raise StateError(
+                f"{what}: not with a differential-algebraic form, whose solver satisfies all constraints at once; "
+                "leave it out, or take a formulation that makes an ODE"
+            )
 
 
 def make_plan(

@@ -269,6 +269,7 @@ SR_FN real sr_span(const sr_motion *m, real h) {
 
 SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
   sr_begin(m, x);
+  if (m->attempt) return m->attempt(m, h, x);
   switch (m->method) {
     case SR_DOP853: return sr_step_dop853(m, h, x);
     case SR_DOPRI5: return sr_step_dopri5(m, h, x);
@@ -350,7 +351,8 @@ SR_FN int sr_dips(const sr_motion *m, real h, real weakest, real s) {
 SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   sr_trial x;
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], s = 0;
-  const int guarded = SR_K > 0 && m->crossing != SR_RELEASE && m->rank > 0;
+  const int bare = m->attempt && m->correction == SR_FREE; /* a differential-algebraic form left to itself */
+  const int guarded = SR_K > 0 && m->crossing != SR_RELEASE && m->rank > 0 && !bare;
   const int windowed = SR_K > 0 && m->crossing == SR_RELEASE && !m->released && m->s > m->window * m->s_ref &&
                        m->s > 2 * m->regular.tolerance;
   real longest = 1e300;
