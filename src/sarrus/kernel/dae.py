@@ -38,7 +38,7 @@ class Dae:
         self.y, self.yp = np.zeros(size), np.zeros(size)
         arrays = {"scale": np.append(scale, 1.0), "y": self.y, "yp": self.yp, "split": np.zeros(size + 1, np.int64)}
         arrays["memory"] = np.zeros(library.sarrus_dae_memory_size() // 8 + 1)
-        self._kept = arrays
+        self._kept, self.scale = arrays, arrays["scale"]
         for field, array in arrays.items():
             setattr(self.raw, field, array.ctypes.data)
         self.raw.motion = motion.address

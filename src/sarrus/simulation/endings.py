@@ -32,7 +32,7 @@ def failure(run: Run | IdaRun, code: str) -> Status:
     if code == "not finite":
         return Status("not finite", f"{_what_is_not_finite(run, t, q, v)} {place}", t)
     if code == "lost" or (code == "too small" and _is_pushed(run)):
-        return Status("assembly lost", f"{_worst_group(run)} {place}", t)
+        return Status("assembly lost", f"{_adrift(run) or _worst_group(run)} {place}", t)
     if code == "too many":
         return Status("too many steps", f"{run.settings.max_steps} steps, the last {raw.h_old:.3g} s long, {place}", t)
     if code == "no convergence":
@@ -86,6 +86,16 @@ def _is_pushed(run: Run | IdaRun) -> bool:
     raw, mode = run.motion.raw, run.mode
     moving = mode.system.terms(run.state()).a * mode.flags
     return bool(np.any(moving)) and raw.s < 0.01 * raw.s_ref
+
+
+def _adrift(run: Run | IdaRun) -> str:
+    """What is lost where nothing brings the machine back to its constraints, which another drift does."""
+    if run.settings.drift == "project":
+        return ""
+    worst, error = max(((g, e[0]) for g, e in run.mode.errors(run.state()).items()), key=lambda x: x[1])
+    part = run.motion.raw.s / run.motion.raw.s_ref
+    where = f" near a singular position, where its rows carry {part:.2g} of what they can" if part < 0.5 else ""
+    return f"with drift={run.settings.drift!r} constraint {worst!r} has opened by {error:.2g} of the machine's size{where},"
 
 
 def _worst_group(run: Run | IdaRun) -> str:

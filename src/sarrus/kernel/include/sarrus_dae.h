@@ -88,7 +88,7 @@ SR_EXPORT long sarrus_dae_start(sr_dae *d) {
   return 0;
 }
 
-/* loop error of the rows that are on, relative, and how well they carry */
+/* loop error of the rows that are on, relative, and how well they carry: 0 if some do not */
 SR_EXPORT real sarrus_dae_open(sr_dae *d, const real *t, const real *q, const real *v, real *support) {
   sr_motion *m = d->motion;
   real phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dv[SR_DIM(SR_NV)];
@@ -96,7 +96,7 @@ SR_EXPORT real sarrus_dae_open(sr_dae *d, const real *t, const real *q, const re
   *support = 1;
   if (SR_K == 0) return 0;
   m->correct(t, q, v, &m->setup, phi, rate, 0, dv, &report);
-  *support = report.accepted;
+  *support = report.rank < m->rank ? 0 : report.accepted;
   return sr_worst(m, phi);
 }
 
@@ -107,17 +107,14 @@ SR_EXPORT real sarrus_dae_close(sr_dae *d) {
 }
 
 /* the start of an attempt; 0, or why there is none */
-SR_FN int sr_dae_begin(sr_dae *d, sr_dae_memory *w) {
+SR_FN int sr_dae_begin(sr_dae *d, sr_dae_memory *w, real support, real open) {
   sr_motion *m = d->motion;
-  real support;
+  const real part = support < m->s_ref ? support / m->s_ref : 1;
   int same = m->has_old;
   for (int i = 0; i < SR_K; i++) same &= w->on[i] == m->chosen[i], w->on[i] = m->chosen[i];
   if (!same) w->known = 0;
   if (!same || fabs(w->t_last - m->t) > 1e-9 * fabs(w->h_last)) w->have_z = 0;
-  if (m->correction == SR_FREE) { /* a form that drifts must not go astray unnoticed */
-    const real open = sarrus_dae_open(d, &m->t, m->q, m->v, &support), part = support / m->s_ref;
-    if (open > SR_OPEN * (part < 1 ? part * part : 1)) return SR_LOST;
-  }
+  if (m->correction == SR_FREE && open > SR_OPEN * part * part) return SR_LOST; /* nor may it go astray unnoticed */
   return (int)sarrus_dae_start(d);
 }
 
@@ -260,7 +257,10 @@ SR_EXPORT int sarrus_dae_radau(sr_motion *m, real h, sr_trial *x) {
   real z[3][SR_N], e[SR_N], f[SR_N], weight[SR_N], y[SR_N];
   /* in tolerances: small enough for the order of the collocation to show, but not below rounding */
   const real target = m->rtol < 1e-10 ? 1e-15 / m->rtol : 1e-5;
-  int code = sr_dae_begin(d, w);
+  real support;
+  const real open = sarrus_dae_open(d, &m->t, m->q, m->v, &support);
+  if (support == 0) return sr_step_dopri5(m, h, x); /* in a singular position there are no multipliers */
+  int code = sr_dae_begin(d, w, support, open);
   if (code) return code;
   code = SR_NO_CONVERGENCE;
   for (int attempt = 0; attempt < 2 && code == SR_NO_CONVERGENCE; attempt++) {
@@ -319,7 +319,10 @@ SR_EXPORT int sarrus_dae_alpha(sr_motion *mo, real h, sr_trial *x) {
   const real gamma = 0.5 + af - am, beta = (gamma + 0.5) * (gamma + 0.5) / 4;
   const real b1 = (1 - am) / (h * h * beta * (1 - af)), g1 = gamma / (h * beta), t = mo->t + h;
   real a[SR_NV], vdot[SR_NV], delta[SR_NV], y[SR_N], yp[SR_N], f[SR_N], r[n], last = 1e300;
-  const int code = sr_dae_begin(d, w);
+  real support;
+  const real open = sarrus_dae_open(d, &mo->t, mo->q, mo->v, &support);
+  if (support == 0) return sr_step_rk4(mo, h, x);
+  const int code = sr_dae_begin(d, w, support, open);
   if (code) return code;
   if (!w->have_z)
     for (int i = 0; i < SR_NV; i++) w->vdot[i] = w->a_old[i] = d->yp[SR_NQ + i];

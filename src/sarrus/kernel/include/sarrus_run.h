@@ -169,10 +169,21 @@ SR_FN void sr_note(sr_motion *m, real t, real sigma, real around, real dwell, re
   for (int i = 0; i < SR_NV; i++) c->v[i] = v[i];
 }
 
+/* Are the loops open by more than a bridge bears, which goes on from them as if they were closed? Only where nothing keeps
+   them closed: beside the singular position the error of the position is theirs over the square of the support. */
+SR_FN int sr_is_open(sr_motion *m) {
+  real phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dv[SR_DIM(SR_NV)];
+  sr_report report;
+  if (m->correction == SR_PROJECT) return 0;
+  m->correct(&m->t, m->q, m->v, &m->setup, phi, rate, 0, dv, &report);
+  return !(sr_worst(m, phi) <= 1e-10 + sr_digits(m, m->q)); /* sheet 2.5 */
+}
+
 /* one bridge of about h in place of a step */
 SR_FN int sr_bridge_step(sr_motion *m, real h, real limit) {
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], s, where = 0, sigma = 0, around = 1, y[SR_DIM(SR_NY2)];
   const real end = m->t_end;
+  if (sr_is_open(m)) return SR_LOST;
   m->t_end = limit;
   int code = sr_bridge(m, h, &m->dense, q, v, &where, &sigma, &around);
   m->t_end = end;

@@ -19,7 +19,6 @@ from sarrus.simulation.dae.forms import bound, compiled_problem
 from sarrus.simulation.dae.ida import Failed, Ida
 from sarrus.simulation.endings import failure, raised
 from sarrus.simulation.events import Event
-from sarrus.simulation.inputs import Law
 from sarrus.simulation.mode import Mode, shape_of
 from sarrus.simulation.plan import Plan, refuse
 from sarrus.simulation.progress import Progress
@@ -51,7 +50,7 @@ class IdaRun:
         self.shared = Shared(system)
         self.law = law = make(state, settings, self.shared)
         refuse(settings)
-        _refuse(settings, events, contacts, law, self.form)
+        _refuse(settings, events, contacts, self.form)
         assert system.library is not None
         self.motion = motion = Motion(shape_of(system), system.library.path, row_room=64)
         raw = motion.raw
@@ -229,12 +228,12 @@ class IdaRun:
         return out
 
 
-def _refuse(settings: Settings, events: Sequence[Event], contacts: Contacts, law: Law, form: str) -> None:
+def _refuse(settings: Settings, events: Sequence[Event], contacts: Contacts, form: str) -> None:
     """What IDA does not do."""
     keeps = settings.drift == "free" and form not in DRIFTING
     asked = [
         ("events", bool(events)), ("one-sided constraints", bool(contacts.sides)),
-        ("sample", bool(law.sample)), (f"crossing={settings.crossing!r}", settings.crossing != "continue"),
+        ("sample", settings.sample is not None), (f"crossing={settings.crossing!r}", settings.crossing != "continue"),
         (f"drift='free' with {form!r}, which keeps the constraints itself", keeps),
     ]  # fmt: skip
     for what, there in asked:
