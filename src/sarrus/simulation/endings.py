@@ -94,8 +94,8 @@ def _adrift(run: Run | IdaRun) -> str:
         return ""
     worst, error = max(((g, e[0]) for g, e in run.mode.errors(run.state()).items()), key=lambda x: x[1])
     part = run.motion.raw.s / run.motion.raw.s_ref
-    where = f" near a singular position, where its rows carry {part:.2g} of what they can" if part < 0.5 else ""
-    return f"with drift={run.settings.drift!r} constraint {worst!r} has opened by {error:.2g} of the machine's size{where},"
+    near = f" near a singular position, where its rows carry {part:.2g} of what they can" if part < 0.5 else ""
+    return f"drift={run.settings.drift!r} has let constraint {worst!r} open by {error:.2g} of the machine's size{near},"
 
 
 def _worst_group(run: Run | IdaRun) -> str:
