@@ -47,6 +47,7 @@ bench: $(VENV)/.stamp-bench
 	mkdir -p bench/results
 	$(PY) -m bench.acceleration --json bench/results/acceleration.json $(BENCHFLAGS)
 	$(PY) -m bench.workprec --json bench/results/workprec.json --plot bench/results/workprec.png $(BENCHFLAGS)
+	$(PY) -m bench.closed_loop --json bench/results/closed_loop.json $(BENCHFLAGS)
 
 check:
 	$(MAKE) lint

@@ -1,4 +1,4 @@
-"""Sarrus: `sarrus.simulate` on the machines of its library."""
+"""Sarrus: `sarrus.Simulation` on the machines of its library."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ def prepare(problem: Problem, method: str, rtol: float) -> Run:
     """One tolerance."""
     system, tree = system_of(problem.name), build(problem)
     state = start_of(system, tree)
+    run = sr.Simulation(system, problem.t_end, method=method, rtol=rtol, output=problem.grid, progress=False)
 
     def solve() -> sr.Trajectory:
-        return sr.simulate(system, state, problem.t_end, method=method, rtol=rtol, output=problem.grid, progress=False)
+        return run(state)
 
     def observe(trajectory: sr.Trajectory) -> Observed:
         if not trajectory.status.ok:

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from sarrus.dynamics.state import State as State
     from sarrus.dynamics.system import System as System
     from sarrus.simulation.audit import AuditError as AuditError
+    from sarrus.simulation.driver import Simulation as Simulation
     from sarrus.simulation.driver import simulate as simulate
     from sarrus.simulation.events import Change as Change
     from sarrus.simulation.events import Event as Event
@@ -107,6 +108,7 @@ _LAZY = {
     "Event": "sarrus.simulation.events",
     "Series": "sarrus.simulation.inputs",
     "Trajectory": "sarrus.simulation.trajectory",
+    "Simulation": "sarrus.simulation.driver",
     "simulate": "sarrus.simulation.driver",
 }
 

@@ -169,3 +169,44 @@ def test_nothing_is_offered_that_costs_mobility():
         for k in change.freed:  # forces along y, moments across it
             along_y = abs(axes[1, k % 3]) > 0.99
             assert along_y == (k < 3)
+
+
+def four_bar_in_space(scale: float, closures: int) -> sr.System:
+    """A four-bar of hinges in space, its last joint closed once or several times over."""
+    mech = sr.Mechanism("four-bar in space")
+    ground, a, b, c = (scale * x for x in (4.0, 1.5, 3.0, 3.5))
+    crank, coupler, rocker = (
+        mech.body(name, mass=scale**3, com=(x / 2, 0, 0)) for name, x in (("a", a), ("b", b), ("c", c))
+    )
+    mech.revolute("A", mech.ground, crank, "z", initial=1.2)
+    mech.revolute("B", crank, coupler, "z", at=(a, 0, 0), initial=-0.9)
+    mech.revolute("C", mech.ground, rocker, "z", at=(ground, 0, 0), initial=1.8)
+    for k in range(closures):
+        mech.close(f"D{k}", sr.revolute_on(coupler, (b, 0, 0), "z"), sr.revolute_on(rocker, (c, 0, 0), "z"))
+    return sr.compile(mech)
+
+
+def redundancies(system: sr.System) -> list[str]:
+    return [f.advice for f in sr.diagnose(system).findings if f.topic == "redundant-constraints"]
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
+def test_advice_does_not_depend_on_the_size_of_the_machine(scale):
+    (advice,) = redundancies(four_bar_in_space(scale, 1))
+    assert "make `D0` a point on a line (`line_on` with `point_on`) along z; or make `C` a point" in advice
+
+
+def test_a_closure_given_twice_is_to_be_left_out_once():
+    """What is advised for its rows in the plane fits what is advised for those across it."""
+    (advice,) = redundancies(four_bar_in_space(1.0, 2))
+    ways = "leave out `D1`, and make `D0` a point on a line (`line_on` with `point_on`) along z"
+    assert advice.startswith(f"To make it determinate: {ways}. ")
+
+
+def test_a_single_row_out_of_reach_is_no_pair_that_contradicts():
+    mech = sr.Mechanism("short arm")
+    arm = mech.body("arm", mass=1.0, inertia=np.eye(3))
+    mech.revolute("J", mech.ground, arm, "z")
+    mech.close("pin", sr.point_on(mech.ground, (2, 0, 0)), sr.point_on(arm, (1, 0, 0)))
+    (found,) = [f for f in sr.diagnose(sr.compile(mech)).findings if f.topic == "rows-that-contradict-each-other"]
+    assert found.text == "`pin.x` cannot be satisfied: no motion changes it here, and it misses by 1 m at t = 0 s."

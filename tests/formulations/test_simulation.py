@@ -178,7 +178,7 @@ def press() -> sr.System:
     return sr.compile(mech)
 
 
-@pytest.mark.parametrize("form", ["projection", "virtual-mass", "null-space", "multiplier"])
+@pytest.mark.parametrize("form", ["projection", "virtual-mass", "quasi-velocity", "null-space", "multiplier"])
 def test_impacts_and_changes_are_those_of_the_default_form(form):
     system = press()
     start = system.assemble({"A": 2.6}, velocities={"A": 3.0})
@@ -208,8 +208,8 @@ def test_impacts_and_changes_are_those_of_the_default_form(form):
         ("index-3", {}, "formulation 'index-3' makes a DAE of index 3, which method 'dop853' does not take"),
         ("index-3", {}, "formulations that 'dop853' takes: projection, projection-symmetric"),
         ("baumgarte", {"drift": "free"}, "formulation 'baumgarte' corrects drift by itself; leave out drift='free'"),
-        (sr.formulation("quasi-velocity", factor="root"), {}, "factor='root': simulations are compiled with "
-         "factor='cholesky'"),
+        (sr.formulation("null-space", basis="orthonormal"), {}, "basis='orthonormal': simulations are compiled with "
+         "basis='coordinates'"),
     ],
 )  # fmt: skip
 def test_a_mismatch_is_refused_with_what_fits(formulation, options, text):

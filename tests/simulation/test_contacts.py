@@ -221,7 +221,7 @@ def test_a_four_bar_bounces_on_its_stop_and_comes_to_rest():
     assert check_impacts(traj) >= 5
     assert traj["D"].min() >= 1.8 - 1e-9
     for i, k in jumps(traj):
-        if traj["D.v"][k] > 0:
+        if traj["D.v"][k] > 1e-9 * abs(traj["D.v"][i]):  # it rebounds: less is the rounding of coming to rest
             assert traj["D.v"][k] == pytest.approx(-0.5 * traj["D.v"][i], rel=1e-9)
     assert np.abs(traj.v[-1]).max() < 1e-9
     assert len(traj.events) < 60, "no chattering"

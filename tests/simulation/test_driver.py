@@ -93,7 +93,7 @@ def test_the_end_may_be_any_kind_of_number(t_end):
 
 @pytest.mark.parametrize("t_end", [0.0, -1, np.nan, np.inf, None, "1", True, [1.0], 1j])
 def test_the_end_comes_after_the_start(t_end):
-    with pytest.raises(StateError, match="t_end: expected a finite time after the start at t = 0 s, got"):
+    with pytest.raises(StateError, match=r"t_end: expected a finite time after the start( at t = 0 s)?, got"):
         sr.simulate(carts(), carts().assemble({}), t_end)
     with pytest.raises(StateError, match="after the start at t = 3 s"):
         sr.simulate(carts(), carts().state([0, 0], t=3.0), 3.0)

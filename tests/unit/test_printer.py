@@ -14,7 +14,7 @@ from scipy.special import erf
 from sarrus.kernel import printer
 from sarrus.kernel.compiler import INCLUDE, compile_library
 
-OPS = {**printer._INFIX, **printer._CALLS, **printer._FORMS}
+OPS = {**printer._INFIX, **printer._CALLS, **printer._ANGLES, **printer._FORMS}
 NAMES = {getattr(ca, n): n for n in dir(ca) if n.startswith("OP_")}
 
 # reference and the range of each argument
@@ -82,7 +82,7 @@ def samples(name: str, rng: np.random.Generator) -> np.ndarray:
 def test_every_operation_of_the_printer_has_a_reference():
     known = {NAMES[op][3:] for op in OPS} - {"ASSIGN"}  # CasADi keeps no plain copies in an expression
     assert known == set(REFERENCE)
-    assert len(OPS) == len(printer._INFIX) + len(printer._CALLS) + len(printer._FORMS)
+    assert len(OPS) == sum(map(len, (printer._INFIX, printer._CALLS, printer._ANGLES, printer._FORMS)))
 
 
 @pytest.fixture(scope="module", params=[np.float64, np.float32], ids=["double", "float"])
@@ -132,6 +132,37 @@ def test_compound_expressions_agree_with_casadi(rng):
     inputs = rng.normal(size=(300, 4))
     expected = np.array([function(row).full().ravel() for row in inputs])
     np.testing.assert_allclose(run(function, inputs), expected, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("size", [1.0, 20.0, 1e4, 1e9])
+def test_sine_and_cosine_keep_their_digits(size, rng):
+    """Against 64 bit mantissas: next to multiples of pi/2, where digits cancel, and elsewhere."""
+    x = ca.SX.sym("x")
+    function = ca.Function("angles", [x], [ca.vertcat(ca.sin(x), ca.cos(x), ca.sin(x) * ca.cos(x))])
+    multiples = np.round(rng.uniform(-size, size, 2000)) * (np.pi / 2)
+    angles = np.concatenate([rng.uniform(-size, size, 20000), multiples, multiples * (1 + 1e-9), [0.0, -0.0, 1e-300]])
+    found = run(function, angles[:, None])
+    long = angles.astype(np.longdouble)
+    # the long double functions reduce with 64 bits of pi: trust them where the angle is small, else the C library
+    exact = [np.sin(long), np.cos(long)] if size <= 20 else [np.sin(angles), np.cos(angles)]
+    for k in range(2):
+        error = np.abs(found[:, k] - exact[k])
+        spacing = np.spacing(np.maximum(np.abs(exact[k]).astype(float), 1e-300))
+        assert np.all(error <= np.maximum(2.5 * spacing, size * 2e-33)), float((error / spacing).max())
+    np.testing.assert_array_equal(found[:, 2], found[:, 0] * found[:, 1])
+
+
+def test_angles_that_are_no_angles():
+    x = ca.SX.sym("x")
+    function = ca.Function("angles", [x], [ca.vertcat(ca.sin(x), ca.cos(x))])
+    found = run(function, np.array([[np.nan], [np.inf], [-np.inf], [1e300], [-1e17]]))
+    assert np.isnan(found[:3]).all() and np.all(np.abs(found[3:]) <= 1)
+
+
+def test_sine_and_cosine_of_one_angle_are_found_together():
+    x = ca.SX.sym("x", 2)
+    function = ca.Function("f", [x], [ca.vertcat(ca.sin(x[0]), ca.cos(x[1]), ca.cos(x[0]))])
+    assert printer.c_function(function, ["x"], ["y"]).count("sr_sincos(") == 2
 
 
 def test_several_arguments_and_sparse_outputs():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -209,8 +209,7 @@ class _Examination:
             return
         if self.mobilities.singular:
             return  # said as a singular position
-        for loop in dict.fromkeys(loops):
-            families = [family for family, other in zip(dep.families, loops, strict=True) if other == loop]
+        for families, loop in _together(dep.families, loops):
             self.found.append(say.redundant(families, loop, self._plans(families, loop) if sound else []))
 
     def _plans(self, families: list[Family], loop: tuple[str, ...]) -> list[tuple[Relaxation, ...]]:
@@ -248,6 +247,21 @@ class _Examination:
         generic = [actuation(self.system, s, z).driven for s, z in zip(self.near, nearby, strict=True)]
         self.found += say.actuation(drive, max(generic, default=drive.driven), self.mobilities)
         return drive
+
+
+def _together(
+    families: Sequence[Family], loops: Sequence[tuple[str, ...]]
+) -> list[tuple[list[Family], tuple[str, ...]]]:  # fmt: skip
+    """Families that share constraints or load the same joints: what is said of one has to fit the others."""
+    sets: list[tuple[list[Family], tuple[str, ...]]] = []
+    for family, loop in zip(families, loops, strict=True):
+        mine, way = [family], loop
+        for other in list(sets):
+            if other[1] == loop or any(set(x.groups) & set(family.groups) for x in other[0]):
+                mine, way = [*other[0], *mine], tuple(dict.fromkeys([*other[1], *way]))
+                sets.remove(other)
+        sets.append((mine, way))
+    return sets
 
 
 def _circuits(dep: Dependence) -> list[tuple[str, ...]]:

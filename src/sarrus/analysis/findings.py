@@ -117,7 +117,10 @@ def contradiction(system: System, state: State, what: str, rows: tuple[str, ...]
     unit = {units[r] for r in rows}
     size = amount(miss, unit.pop() if len(unit) == 1 else "")
     groups = tuple(g for g in layout.groups if any(row.group == g and row.name in rows for row in layout.rows))
-    if what == "position":
+    if what == "position" and len(rows) == 1:
+        text = f"{names(rows)} cannot be satisfied: no motion changes it here, and it misses by {size}"
+        advice = "Change a length or an attachment point, or relax it."
+    elif what == "position":
         text = f"{names(rows)} cannot be satisfied together: they repeat each other, but miss by {size}"
         advice = "Change a length or an attachment point of one of them, or relax one: they cannot all hold."
     elif what == "velocity":

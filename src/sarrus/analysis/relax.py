@@ -148,12 +148,12 @@ def _in_plane(c: Connection, k: int) -> bool:
 
 
 def _clearness(c: Connection, Z: np.ndarray, freed: list[int], length: float) -> float:
-    """Smallest singular value of the internal loads in the directions let go; 0 if there are too few loads."""
-    if Z.shape[1] < len(freed):
+    """How well the internal loads fill the directions let go, 0 to 1, whatever units they are written in."""
+    U, sigma, _ = np.linalg.svd(_loads(c, Z, length), full_matrices=False)
+    loads = U[:, sigma > 1e-9 * np.max(sigma, initial=0.0)]
+    if loads.shape[1] < len(freed):
         return 0.0
-    loads = _loads(c, Z, length)
-    size = float(np.linalg.norm(loads, 2))
-    return float(np.linalg.svd(loads[freed], compute_uv=False)[-1]) / size if size > 0 else 0.0
+    return float(np.linalg.svd(loads[freed], compute_uv=False)[-1])
 
 
 def _loads(c: Connection, Z: np.ndarray, length: float) -> np.ndarray:

@@ -124,7 +124,9 @@ class Controller:
         target = folder / "controller.c"
         target.write_text(self.source, encoding="utf-8")
         (folder / "numbers.txt").write_text("\n".join(map(repr, self.numbers.tolist())) + "\n", encoding="utf-8")
-        needed = ["sarrus_real.h", "sarrus_types.h"] + [x.name for x in INCLUDE.glob("sarrus_control*.h")]
+        needed = ["sarrus_real.h", "sarrus_trig.h", "sarrus_types.h"] + [
+            x.name for x in INCLUDE.glob("sarrus_control*.h")
+        ]
         for name in [*needed, "sarrus_samples.h"]:
             shutil.copyfile(INCLUDE / name, folder / name)
         return target

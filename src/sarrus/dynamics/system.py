@@ -243,7 +243,8 @@ class System:
             u: inputs.
             f: further generalised forces.
             active: constraint name -> False for those switched off.
-            options: `mu` and `gamma` ("auto" or a number), `factor` ("cholesky", "root", "innovation").
+            options: `mu` and `gamma` ("auto" or a number), `factor` ("cholesky", "root", "innovation"), `reference`
+                (V2w of another state: V2w and all that follows from it is then the smooth basis nearest to it).
         """
         from sarrus.dynamics.formulations.matrices import matrices
 

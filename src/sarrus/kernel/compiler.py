@@ -19,6 +19,8 @@ INCLUDE = Path(__file__).parent / "include"
 FLAGS = (
     "-std=c99",
     "-O2",
+    "-fpeel-loops",  # the short loops of small machines
+    "-fno-tree-slp-vectorize",  # pairs of numbers just written one by one would be read as one, which stalls
     "-ffp-contract=fast",
     "-fno-math-errno",
     "-fno-trapping-math",

@@ -143,7 +143,7 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
         ("dense", type("_Dense", (ctypes.Structure,), {"_fields_": dense})),
         ("memory", _pointer),
         *_fields(_long, "failed bad_guard"),
-        ("loop", _pointer),
+        *_fields(_pointer, "loop quasi section"),
     ]
     return (
         type("_Crossing", (ctypes.Structure,), {"_fields_": crossing}),
@@ -221,6 +221,7 @@ class Motion:
         self.raw = compiled.motion()
         self.address = ctypes.addressof(self.raw)
         self._kept: dict[str, Any] = {}
+        self._marked = b""
         for name, address in _entries(machine):
             setattr(self.raw, name, address)
         room = self.ROWS if row_room is None else row_room
@@ -254,6 +255,11 @@ class Motion:
         size = len(self._kept["rowdata"])
         whole = self._kept["tail"] = np.concatenate([self._kept["rowdata"], values])
         self._kept["rowdata"], self.raw.setup.rowdata = whole[:size], whole.ctypes.data
+
+    def carry(self, functions: int, section: np.ndarray, library: ctypes.CDLL) -> None:
+        """Make steps in reduced quasi-velocities, by the machine's functions and their memory (sarrus_quasi.h)."""
+        self._kept["section"], self._kept["quasi"] = section, library
+        self.raw.quasi, self.raw.section = functions, section.ctypes.data
 
     def array(self, field: str, values: Any, dtype: Any = float) -> np.ndarray:
         """Point a field at a copy of these values, which is kept alive."""
@@ -299,6 +305,14 @@ class Motion:
         """Read a state vector: q, v or a."""
         size = self.shape.nq if field == "q" else self.shape.nv
         return np.array(getattr(self.raw, field)[:size])
+
+    def mark(self) -> None:
+        """Remember the record as it is now; the arrays that it points to are not remembered."""
+        self._marked = bytes(self.raw)
+
+    def rewind(self) -> None:
+        """Bring the record back to what it was at `mark`."""
+        ctypes.memmove(self.address, self._marked, len(self._marked))
 
     def run(self) -> str:
         """Go on, with the interpreter's lock released; why it came back (one of `CODES`)."""

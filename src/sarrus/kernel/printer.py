@@ -22,8 +22,6 @@ _INFIX = {
 }
 _CALLS = {
     ca.OP_SQRT: "sqrt",
-    ca.OP_SIN: "sin",
-    ca.OP_COS: "cos",
     ca.OP_TAN: "tan",
     ca.OP_ASIN: "asin",
     ca.OP_ACOS: "acos",
@@ -51,6 +49,7 @@ _CALLS = {
     ca.OP_COPYSIGN: "copysign",
     ca.OP_ERF: "erf",
 }
+_ANGLES = {ca.OP_SIN: "s", ca.OP_COS: "c"}  # found together, by sarrus_trig.h
 _FORMS = {
     ca.OP_NEG: "-{0}",
     ca.OP_SQ: "{0} * {0}",
@@ -70,6 +69,7 @@ def c_function(function: ca.Function, inputs: list[str], outputs: list[str]) -> 
     lines = [f"SR_FN void {function.name()}({', '.join(arguments)}) {{"]
     lines += [f"  (void){name};" for name in (*inputs, *outputs)]
     slots: dict[int, str] = {}
+    angles: dict[str, int] = {}  # of which sine and cosine are there already
     for k in range(function.n_instructions()):
         op, source = function.instruction_id(k), function.instruction_input(k)
         if op == ca.OP_OUTPUT:
@@ -81,6 +81,12 @@ def c_function(function: ca.Function, inputs: list[str], outputs: list[str]) -> 
             slots[target] = f"{inputs[source[0]]}[{source[1]}]"
         elif op == ca.OP_CONST:
             slots[target] = _literal(function.instruction_constant(k))
+        elif op in _ANGLES:
+            angle = slots[source[0]]
+            if angle not in angles:
+                angles[angle] = k
+                lines.append(f"  real s{k}, c{k}; sr_sincos({angle}, &s{k}, &c{k});")
+            slots[target] = f"{_ANGLES[op]}{angles[angle]}"
         else:
             lines.append(f"  const real w{k} = {_expression(op, [slots[i] for i in source])};")
             slots[target] = f"w{k}"

@@ -14,7 +14,7 @@ import numpy as np
 from sarrus.dynamics.formulations.record import Formulation
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
-from sarrus.errors import StateError
+from sarrus.errors import StateError, UnknownNameError
 from sarrus.simulation.access import append, check_machine
 from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.events import Event, checked_events
@@ -22,7 +22,7 @@ from sarrus.simulation.loop import prepared
 from sarrus.simulation.mode import Mode
 from sarrus.simulation.plan import make_plan
 from sarrus.simulation.run import Run
-from sarrus.simulation.settings import Settings, checked_settings, going_on
+from sarrus.simulation.settings import Settings, begun, checked_settings
 from sarrus.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -88,24 +88,85 @@ def simulate(
         StateError: if what was asked for makes no sense; nothing is computed then. What a function of the user's
             raises at the very start is passed on; later errors end the run with a status.
     """
-    began = time.perf_counter()
-    mode, state, previous = _beginning(system, start, active)
-    make, sample = prepared(inputs, control, sample, previous)
-    if save is not None:
-        Trajectory.check_target(save)
-    plan = make_plan(formulation, method, drift, baumgarte, dt)
-    settings = checked_settings(
-        system.layout, state.t, t_end, method, rtol, atol, dt, max_step, sample, output, crossing, window, plan.drift,
-        loop_error, plan.baumgarte, max_steps, settle,
-    )  # fmt: skip
-    settings, held = going_on(settings, previous)
-    state = mode.require(state, settings.drift, settings.loop_error)
-    contacts = Contacts(mode.system, settings.settle, [name for name, on in (active or {}).items() if not on])
-    kind = _kind(settings)
-    run = kind(mode, state, settings, make, checked_events(mode.system, events), contacts, held, plan)
-    run.go(progress)
-    trajectory = run.result(time.perf_counter() - began, mode.system)
-    return _finished(trajectory if previous is None else append(previous, trajectory), save)
+    given = locals()
+    return Simulation(**{name: value for name, value in given.items() if name != "start"})(start)
+
+
+class Simulation:
+    """A simulation that is set up once and run from many starts.
+
+    What `simulate` checks and prepares before the first step is done when this is made, or on the first run, and is
+    not repeated: for parameter studies, shooting methods and learning, where runs are short and many. Threads may
+    share it.
+    """
+
+    def __init__(self, system: System, t_end: float, **options: Any):
+        """Check what was asked for.
+
+        Args:
+            system: the compiled machine.
+            t_end: when to stop [s].
+            **options: all others of `simulate`.
+        """
+        usual: dict[str, Any] = dict(simulate.__kwdefaults__ or {})
+        for name in options:
+            if name not in usual:
+                raise UnknownNameError("option of a simulation", name, list(usual))
+        if not isinstance(system, System):
+            text = f"simulate: expected a compiled machine, got {type(system).__name__}; use sr.compile(machine)"
+            raise StateError(text)
+        x = usual | options
+        self.system, self._options = system, x
+        if x["save"] is not None:
+            Trajectory.check_target(x["save"])
+        self._plan = plan = make_plan(x["formulation"], x["method"], x["drift"], x["baumgarte"], x["dt"])
+        self._events = checked_events(system, x["events"])
+        period = prepared(x["inputs"], x["control"], x["sample"], None)[1]
+        self._settings = checked_settings(
+            system.layout, t_end, x["method"], x["rtol"], x["atol"], x["dt"], x["max_step"], period, x["output"],
+            x["crossing"], x["window"], plan.drift, x["loop_error"], plan.baumgarte, x["max_steps"], x["settle"],
+        )  # fmt: skip
+        for name in x["active"] or {}:
+            system.layout.group_rows(name)
+        self._left_out = [name for name, on in (x["active"] or {}).items() if not on]
+        self._ready: list[Run] = []  # runs that are over and can be used again
+
+    def __call__(self, start: State | Trajectory) -> Trajectory:
+        """Run it.
+
+        Args:
+            start: as for `simulate`.
+        """
+        began, previous = time.perf_counter(), None
+        run = None if isinstance(start, Trajectory) else self._used()
+        if run is not None and not isinstance(start, Trajectory):
+            begun(self._settings, _single(self.system, start).t, None)
+            run.again(start)
+        else:
+            run, previous = self._new(start)
+        system = run.mode.system
+        run.go(self._options["progress"])
+        trajectory = run.result(time.perf_counter() - began, system)
+        if isinstance(run, Run) and run.is_plain and previous is None:
+            self._ready.append(run)
+        return _finished(trajectory if previous is None else append(previous, trajectory), self._options["save"])
+
+    def _used(self) -> Run | None:
+        try:
+            return self._ready.pop()
+        except IndexError:  # none, or another thread has it
+            return None
+
+    def _new(self, start: Any) -> tuple[Run | IdaRun, Trajectory | None]:
+        """A run from a start, and the trajectory that it continues."""
+        x = self._options
+        mode, state, previous = _beginning(self.system, start, x["active"])
+        make, _ = prepared(x["inputs"], x["control"], x["sample"], previous)
+        settings, held = begun(self._settings, float(state.t), previous)
+        state = mode.require(state, settings.drift, settings.loop_error)
+        contacts = Contacts(mode.system, settings.settle, self._left_out)
+        kind = _kind(settings)
+        return kind(mode, state, settings, make, self._events, contacts, held, self._plan), previous
 
 
 def _finished(trajectory: Trajectory, save: str | PathLike[str] | None) -> Trajectory:
@@ -126,8 +187,6 @@ def _save(trajectory: Trajectory, path: str | PathLike[str]) -> None:
 
 def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) -> tuple[Mode, State, Trajectory | None]:
     """Machine and state at the start, and the trajectory that is to be continued."""
-    if not isinstance(system, System):
-        raise StateError(f"simulate: expected a compiled machine, got {type(system).__name__}; use sr.compile(machine)")
     flags, previous, state = {name: name not in system.layout.one_sided for name in system.groups}, None, start
     if isinstance(start, Trajectory):
         check_machine(start.system.layout, system.layout)
@@ -136,13 +195,19 @@ def _beginning(system: System, start: Any, active: Mapping[str, bool] | None) ->
         unchanged = np.array_equal(system.p, start.system.p)  # by the user: then those in force at the end hold
         if unchanged and not np.array_equal(system.p, last.p):
             system = system.with_parameters(**dict(zip(system.layout.parameters, last.p.tolist(), strict=True)))
-    system._own(state)
-    if state.count is not None:
-        raise StateError("simulate: give one state (states.row(i) picks one from an array of states)")
+    _single(system, state)
     for name, on in (active or {}).items():
         system.layout.group_rows(name)
         flags[name] = bool(on) and (name not in system.layout.one_sided or flags[name])
     return Mode(system, flags), state, previous
+
+
+def _single(system: System, state: State) -> State:
+    """A state of this machine, one and not many."""
+    system._own(state)
+    if state.count is not None:
+        raise StateError("simulate: give one state (states.row(i) picks one from an array of states)")
+    return state
 
 
 def _kind(settings: Settings) -> type[Run] | type[IdaRun]:

@@ -89,7 +89,12 @@ class Mode:
         raw.s_ref = 0.0
         motion.put("q", state.q)
         raw.t = state.t
-        raw.rank = motion.generic_rank() if len(kept) else 0
+        self.count(motion)
+
+    def count(self, motion: Motion) -> None:
+        """Tell the integrator, which is at a state in this mode, how many of the rows are independent."""
+        raw, flags = motion.raw, self.flags[self.system.kept_index]
+        raw.rank = motion.generic_rank() if len(flags) else 0
         raw.dependent = int(raw.rank < int(flags.sum()))
 
     def settled(self, state: State, precision: float) -> State:

@@ -62,10 +62,12 @@ class Plan:
             form = bound(system, self.form.name, motion)
             form.step_with("radau" if settings.method == "radau" else "alpha")
             return form
-        from sarrus.dynamics.formulations.compiled import choice, right_hand_side
+        from sarrus.dynamics.formulations.compiled import choice, quasi_velocities, right_hand_side
 
         motion.tail(choice(system, self.form))
         motion.call("state", right_hand_side(system))
+        if self.form.name == "quasi-velocity":
+            motion.carry(*quasi_velocities(system, self.form))
         return None
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,6 +109,11 @@ def make_plan(
     form = chosen(formulation)
     if not fits(form, method):
         raise StateError(_mismatch(form, method))
+    if form.name == "quasi-velocity" and drift == "baumgarte":
+        raise StateError(
+            "formulation 'quasi-velocity' has velocities that keep the constraints by themselves, so there is nothing "
+            "for drift='baumgarte' to damp; expected drift='project' or 'free'"
+        )
     if not form.stabilised:
         return Plan(form, drift, baumgarte)
     if drift != "project":
@@ -122,6 +129,8 @@ def fits(form: Formulation, method: str) -> bool:
     """Whether a method takes the problem that a formulation makes."""
     if form.name == "regularised":  # errors are damped within a time that is the step's own (sheet 10)
         return method in ("rk4", "euler")
+    if form.name == "quasi-velocity":  # a step carries v_r about a basis of its own; radau's equations are those of v
+        return method in ("dop853", "dopri5", "rk4", "euler")
     return form.index in ACCEPTS[method]
 
 

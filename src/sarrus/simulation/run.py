@@ -33,6 +33,7 @@ from sarrus.simulation.trajectory import Segment, Trajectory
 
 Make = Callable[[State, Settings, Shared], Law]
 SLICE = 0.05  # seconds between looks at the clock and the keyboard
+FIRST = 256  # steps before the first look, where no function is called in Python
 
 
 class Run:
@@ -47,11 +48,7 @@ class Run:
         self.plan = plan or Plan(None, settings.drift, settings.baumgarte)
         self.contacts, self.watched = contacts, (*events, *contacts.events)
         self.shared = Shared(mode.system)
-        self.rows: list[np.ndarray] = []
-        self.count = 0
-        self.crossings: list[Crossing] = []
-        self.records: list[EventRecord] = []
-        self.status = Status("interrupted", "before the first step", float(state.t))
+        self._clear()
         self.law = make(state, settings, self.shared)
         self.guards = make_guards(self.watched, state, settings.t_end, self.shared)
         self.motion = Motion(shape_of(mode.system), _path(mode.system), _room(settings))
@@ -63,9 +60,38 @@ class Run:
         self.records += found.records
         self.segments = [self._segment()]
         self.mode.enter(self.motion, state)
+        if self.is_plain:
+            self.motion.mark()
         self._tell()
         self._place(state)
         self._watch(found)
+
+    def _clear(self) -> None:
+        """Forget what was found."""
+        self.rows: list[np.ndarray] = []
+        self.count = 0
+        self.crossings: list[Crossing] = []
+        self.records: list[EventRecord] = []
+        self.status = Status("interrupted", "before the first step", float(self.start.t))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but the integrator remembers anything, so that the run can be made again."""
+        return (
+            self.law.callback is None and not self.watched and not len(self.law.stops)
+            and self.settings.method not in ("radau", "variational")
+        )  # fmt: skip
+
+    def again(self, start: State) -> None:
+        """Get ready for the same run from another start."""
+        state = self.start = self.mode.require(start, self.settings.drift, self.settings.loop_error)
+        self.shared = Shared(self.mode.system)
+        self._clear()
+        self.segments = [self._segment()]
+        self.motion.rewind()
+        self.motion.raw.s_floor = min(self.settings.t_end - state.t, 1.0)
+        self._place(state)
+        self.mode.count(self.motion)
 
     def _prepare(self, held: np.ndarray | None) -> None:
         """Everything in the kernel that does not depend on the mode."""
@@ -76,7 +102,7 @@ class Run:
         raw.pivot = 1e-12
         raw.t_end, raw.max_step, raw.fixed = s.t_end, min(s.max_step, 1e300), s.dt
         raw.s_floor = min(s.t_end - t0, 1.0)  # so that a t_end far away does not make short steps look stuck
-        raw.max_steps, raw.chunk = s.max_steps, 16
+        raw.max_steps, raw.chunk = s.max_steps, FIRST if self._is_compiled else 16
         motion.fill("atol", s.atol)
         motion.array("times", s.times)
         raw.every, raw.time_count = s.every, len(s.times)
@@ -139,39 +165,49 @@ class Run:
     def go(self, progress: bool | None) -> None:
         """Integrate to the end, or as far as possible."""
         layout, t0 = self.mode.system.layout, float(self.start.t)
-        with Keyboard(self.shared), Progress(layout.name, t0, self.settings.t_end, progress) as bar:
-            try:
-                self.status = self._advance(bar)
-            except KeyboardInterrupt:  # pressed again while something was going on in Python
-                self.status = Status("interrupted", f"at {where(layout, self.motion.get('q'))}", self.motion.raw.t)
+        try:
+            status = self._slice() if self._is_compiled else None  # most short runs are over then
+            if status is None:
+                with Keyboard(self.shared), Progress(layout.name, t0, self.settings.t_end, progress) as bar:
+                    while status is None:
+                        status = self._slice()
+                        bar.show(float(self.motion.raw.t))
+            self.status = status
+        except KeyboardInterrupt:  # pressed at the very start, or again while something was going on in Python
+            self.status = Status("interrupted", f"at {where(layout, self.motion.get('q'))}", self.motion.raw.t)
         self._drain(all_of_them=True)
         error = self.shared.error
         if self.status.code == "callback failed" and error is not None and self.shared.t == t0:
             error.add_note(f"raised by {self.shared.what} at the start of the simulation; nothing was computed")
             raise error
 
-    def _advance(self, bar: Progress) -> Status:
+    @property
+    def _is_compiled(self) -> bool:
+        """Whether no function is called in Python."""
+        return self.law.compiled and (self.guards is None or self.guards.compiled)
+
+    def _slice(self) -> Status | None:
+        """Some steps, and what is to be done after them; a status if the run ends there."""
         raw = self.motion.raw
-        while True:
-            began = time.perf_counter()
-            code = self.motion.run()
-            spent = time.perf_counter() - began
-            code = "call failed" if self.shared.error else code
-            self._drain(code != "go on")
-            if code == "finished":
-                return Status("finished", "", float(raw.t))
-            if code == "fired":
-                status = self._events()
-                if status is not None:
-                    return status
-            elif code == "crossed":
-                return Status("crossing", str(self.crossings[-1]), float(raw.t))
-            elif code != "go on":
-                return failure(self, code)
-            if self.shared.pressed:
-                raise KeyboardInterrupt
-            raw.chunk = int(min(max(raw.chunk * SLICE / max(spent, 1e-6), 1), 4 * raw.chunk, 10**6))
-            bar.show(float(raw.t))
+        began = time.perf_counter()
+        code = self.motion.run()
+        spent = time.perf_counter() - began
+        code = "call failed" if self.shared.error else code
+        self._drain(code != "go on")
+        if code == "finished":
+            return Status("finished", "", raw.t)
+        if code == "fired":
+            status = self._events()
+            if status is not None:
+                return status
+        elif code == "crossed":
+            return Status("crossing", str(self.crossings[-1]), raw.t)
+        elif code != "go on":
+            return failure(self, code)
+        if self.shared.pressed:
+            raise KeyboardInterrupt
+        raw.chunk = int(min(max(raw.chunk * SLICE / max(spent, 1e-6), 1), 4 * raw.chunk, 10**6))
+        return None
 
     def _drain(self, all_of_them: bool) -> None:
         rows = self.motion.take_rows()
@@ -268,10 +304,10 @@ class Run:
         layout, raw = system.layout, self.motion.raw
         if not self.rows or (self.status.code != "finished" and self.rows[-1][-1, 0] < raw.t):
             self._write(self._row())
-        rows = np.concatenate(self.rows)
-        edges = accumulate([0, 1, layout.nq, layout.nv, layout.nv, layout.nu])
-        t, q, v, a, u = (rows[:, start:stop].copy() for start, stop in pairwise(edges))
-        segments = tuple(x for x in self.segments if x.start < len(rows))
+        rows = self.rows[0] if len(self.rows) == 1 else np.concatenate(self.rows)
+        edges = list(accumulate([1, layout.nq, layout.nv, layout.nv, layout.nu]))
+        q, v, a, u = (rows[:, start:stop].copy() for start, stop in pairwise(edges))
+        segments = tuple([x for x in self.segments if x.start < len(rows)])
         span = float(raw.t) - float(self.start.t)
         stats = Stats(
             self.settings.method, float("nan") if self.settings.fixed else self.settings.rtol, int(raw.steps),
@@ -282,8 +318,8 @@ class Run:
         settings = self.settings.to_dict() | self.plan.to_dict() | {"compiled inputs": self.law.compiled}
         settings |= self.law.drive.record() if self.law.drive else {}
         return Trajectory(
-            system, t[:, 0], q, v, a, u, self.status, stats, segments, tuple(self.crossings), tuple(self.records),
-            settings,
+            system, rows[:, 0].copy(), q, v, a, u, self.status, stats, segments, tuple(self.crossings),
+            tuple(self.records), settings,
         )  # fmt: skip
 
     def _write(self, rows: np.ndarray) -> None:

@@ -28,7 +28,7 @@ SMALLEST = 1e-15  # relative tolerances below this cannot even be written into t
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """How to integrate; see `sarrus.simulate` for the meaning of each."""
+    """How to integrate; see `sarrus.simulate` for the meaning of each. `begun` completes them with a start."""
 
     t_end: float
     method: str
@@ -55,6 +55,10 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for the record."""
+        return dict(self._record)
+
+    @functools.cached_property
+    def _record(self) -> dict[str, Any]:
         kept = ("t_end", "method", "crossing", "drift", "loop_error", "max_steps")
         out: dict[str, Any] = {"version": _version()} | {key: getattr(self, key) for key in kept}
         out |= {"dt": self.dt} if self.fixed else {"rtol": self.rtol, "atol": self.atol.tolist()}
@@ -66,6 +70,8 @@ class Settings:
 
 def _real(value: Any) -> float:
     """A real number, or an array without dimensions that holds one; nan for anything else."""
+    if type(value) is float:
+        return value
     if isinstance(value, (bool, str, bytes)) or np.shape(value) != ():
         return math.nan
     try:
@@ -96,14 +102,14 @@ def _positive(what: str, value: Any, unit: str = "", infinite: bool = False) -> 
 
 
 def checked_settings(
-    layout: Layout, t: float, t_end: Any, method: Any, rtol: Any, atol: Any, dt: Any, max_step: Any, sample: Any,
-    output: Any, crossing: Any, window: Any, drift: Any, loop_error: Any, baumgarte: Any, max_steps: Any,
-    settle: Any,
+    layout: Layout, t_end: Any, method: Any, rtol: Any, atol: Any, dt: Any, max_step: Any, sample: Any, output: Any,
+    crossing: Any, window: Any, drift: Any, loop_error: Any, baumgarte: Any, max_steps: Any, settle: Any,
 ) -> Settings:  # fmt: skip
-    """Settings, or an error that names what is wrong."""
+    """Settings, or an error that names what is wrong with them whatever the start."""
     _choice("method", method, METHODS)
-    if not math.isfinite(_real(t_end)) or not _real(t_end) > t:
-        raise StateError(f"t_end: expected a finite time after the start at t = {t:g} s, got {t_end!r}")
+    end = _real(t_end)
+    if not math.isfinite(end):
+        raise StateError(f"t_end: expected a finite time after the start, got {t_end!r}")
     if method in FIXED and dt is None:
         raise StateError(f"method {method!r} takes fixed steps: give their length, dt=... in seconds")
     if method not in FIXED and dt is not None:
@@ -111,45 +117,60 @@ def checked_settings(
             f"method {method!r} chooses its own steps: limit them with max_step, or use one of {', '.join(FIXED)} "
             "with dt"
         )
-    every, times = _outputs(output, t, _real(t_end))
-    if isinstance(max_steps, bool) or not isinstance(max_steps, numbers.Integral) or max_steps < 1:
+    every, times = _outputs(output)
+    whole = type(max_steps) is int or (isinstance(max_steps, numbers.Integral) and not isinstance(max_steps, bool))
+    if not whole or max_steps < 1:
         raise StateError(f"max_steps: expected a positive whole number, got {max_steps!r}")
     rtol, loop_error = _positive("rtol", rtol), _positive("loop_error", loop_error)
     for what, value in (("rtol", rtol), ("loop_error", loop_error)):
         if value < SMALLEST:
             raise StateError(f"{what}: expected {SMALLEST:g} or more, got {value:g}; numbers have 16 digits")
     return Settings(
-        _real(t_end), method, rtol, _tolerances(layout, rtol, atol),
+        end, method, rtol, _tolerances(layout, rtol, atol),
         0.0 if dt is None else _positive("dt", dt, " of seconds"),
         _positive("max_step", max_step, " of seconds", infinite=True),
-        None if sample is None else _positive("sample", sample, " of seconds"), t,
+        None if sample is None else _positive("sample", sample, " of seconds"), math.nan,
         every, times, _choice("crossing", crossing, CROSSINGS), _positive("window", window),
         _choice("drift", drift, CORRECTIONS), loop_error, _gains(baumgarte), int(max_steps),
         _positive("settle", settle),
     )  # fmt: skip
 
 
-def going_on(settings: Settings, previous: Trajectory | None) -> tuple[Settings, np.ndarray | None]:
-    """The settings of a run that continues a trajectory, and the inputs it goes on with, so that both are like one."""
+def begun(settings: Settings, t: float, previous: Trajectory | None) -> tuple[Settings, np.ndarray | None]:
+    """The settings of a run from time t, and the inputs that it goes on with.
+
+    Args:
+        settings: checked.
+        t: start [s].
+        previous: a trajectory that the run continues, so that both are like one, or None.
+    """
+    end, times, held = settings.t_end, settings.times, None
+    if not end > t:
+        raise StateError(f"t_end: expected a finite time after the start at t = {t:g} s, got {end!r}")
+    if not settings.every and (times[0] < t or times[-1] > end):
+        raise StateError(
+            f"output: times from {times[0]:g} to {times[-1]:g} s reach beyond the run from {t:g} to {end:g} s"
+        )
+    if settings.sample:
+        settings = replace(settings, first_sample=t)
     if previous is None:
         return settings, None
-    t, before, held = previous.t[-1], previous.settings, None
+    before = previous.settings
     if settings.sample and before.get("sample") == settings.sample:  # the same clock, not another that starts now
         settings, held = replace(settings, first_sample=float(before["first sample"])), previous.u[-1]
-    if not settings.every and settings.times[0] > t:  # nothing may be left out between both records
-        settings = replace(settings, times=np.append(t, settings.times))
+    if not settings.every and times[0] > previous.t[-1]:  # nothing may be left out between both records
+        settings = replace(settings, times=np.append(previous.t[-1], times))
     return settings, held
 
 
-def _outputs(output: Any, t: float, t_end: float) -> tuple[int, np.ndarray]:
-    none = np.zeros(0)
+def _outputs(output: Any) -> tuple[int, np.ndarray]:
     if isinstance(output, str):
         _choice("output", output, ("steps",))
-        return 1, none
+        return 1, np.zeros(0)
     if isinstance(output, numbers.Integral) and not isinstance(output, bool):
         if output < 1:
             raise StateError(f"output={output}: expected every how many steps a row is kept, 1 or more")
-        return int(output), none
+        return int(output), np.zeros(0)
     try:
         times = np.array(output, dtype=float)
     except (TypeError, ValueError):
@@ -158,10 +179,6 @@ def _outputs(output: Any, t: float, t_end: float) -> tuple[int, np.ndarray]:
         raise StateError(f"output: expected 'steps', a whole number, or an array of times in seconds, got {output!r}")
     if (times[1:] <= times[:-1]).any():
         raise StateError("output: the times must rise")
-    if times[0] < t or times[-1] > t_end:
-        raise StateError(
-            f"output: times from {times[0]:g} to {times[-1]:g} s reach beyond the run from {t:g} to {t_end:g} s"
-        )
     return 0, times
 
 

@@ -19,7 +19,7 @@ from sarrus.dynamics.solution import Energy
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
-from sarrus.simulation import access
+from sarrus.simulation import access, quasi
 from sarrus.simulation.evaluate import Residuals
 from sarrus.simulation.status import Crossing, EventRecord, Stats, Status
 
@@ -129,6 +129,17 @@ class Trajectory:
     def energy(self) -> Energy:
         """Energies [J] and powers [W] at each row."""
         return access.energy(self)
+
+    def quasi_velocities(self, factor: str = "cholesky") -> np.ndarray:
+        """Reduced quasi-velocities v_r = Zᵀ M v at each row (sheet 6), in a basis smooth along the motion.
+
+        Args:
+            factor: square root of the mass matrix, "cholesky", "root" or "innovation".
+
+        Returns:
+            Shape (count, free directions), nan where a change of the active constraints left fewer of them.
+        """
+        return quasi.quasi_velocities(self, factor)
 
     def poses(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """World position (count, 3) and rotation matrix (count, 3, 3) of every body and named frame."""

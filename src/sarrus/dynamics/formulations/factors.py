@@ -22,13 +22,13 @@ FACTORS = ("cholesky", "root", "innovation")
 
 
 def factor(M: np.ndarray, kind: str) -> np.ndarray:
-    """W with M = W Wᵀ."""
+    """W with M = W Wᵀ, of one matrix or of a stack of them."""
     if kind == "cholesky":
         return np.linalg.cholesky(M)
     if kind == "innovation":
-        return np.linalg.cholesky(M[::-1, ::-1])[::-1, ::-1]
+        return np.linalg.cholesky(M[..., ::-1, ::-1])[..., ::-1, ::-1]
     w, X = np.linalg.eigh(M)
-    return (X * np.sqrt(w)) @ X.T
+    return (X * np.sqrt(w)[..., None, :]) @ np.swapaxes(X, -1, -2)
 
 
 def factor_rate(W: np.ndarray, Mdot: np.ndarray, kind: str) -> np.ndarray:

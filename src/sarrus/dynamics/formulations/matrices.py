@@ -19,6 +19,7 @@ from sarrus.dynamics.formulations.point import Point, cut_svd, point_at
 from sarrus.dynamics.formulations.projection import mean_inertia
 from sarrus.dynamics.formulations.rates import christoffel, inertia_slopes, rates
 from sarrus.dynamics.formulations.record import is_automatic_or_nonzero, is_automatic_or_positive
+from sarrus.dynamics.formulations.sections import polar_section, polar_section_rate, transport_rate
 from sarrus.dynamics.state import State
 from sarrus.errors import StateError, UnknownNameError
 
@@ -38,6 +39,7 @@ class Matrices:
         mu: virtual mass [kg], a number.
         gamma_scale: weight γ of Mpp [kg], a number.
         factor: which square root W of M is meant.
+        reference: basis to which V2w keeps near (`polar_section`), or None for any.
     """
 
     system: System
@@ -47,6 +49,7 @@ class Matrices:
     mu: float
     gamma_scale: float
     factor: str
+    reference: np.ndarray | None = None
 
     def names(self) -> list[str]:
         """All matrices and vectors that can be asked for."""
@@ -250,8 +253,25 @@ class Matrices:
 
     @cached_property
     def V2w(self) -> np.ndarray:
-        """Orthonormal basis of the null space of Λ (6)."""
-        return complement(self.V1w)
+        """Orthonormal basis of the null space of Λ: the one nearest to `reference`, if one was given (6)."""
+        any_one = complement(self.V1w)
+        return any_one if self.reference is None else polar_section(any_one, self.reference)
+
+    @cached_property
+    def Pwdot(self) -> np.ndarray:
+        """Rate of the projector V2w V2wᵀ on the null space of Λ (2.2, 6)."""
+        Lamdot = np.linalg.solve(self.W, self.Adot.T).T - self.Lam @ np.linalg.solve(self.W, self.Wdot).T
+        U, s, V = self._lam_svd
+        Yw = -V @ ((U.T @ Lamdot) / s[:, None])
+        Pw = self.V2w @ self.V2w.T
+        return Yw @ Pw + Pw @ Yw.T
+
+    @cached_property
+    def V2wdot(self) -> np.ndarray:
+        """Rate of V2w; without `reference` that of a basis that does not turn in itself, V2wᵀ V2wdot = 0 (6)."""
+        if self.reference is None:
+            return transport_rate(self.V2w, self.Pwdot)
+        return polar_section_rate(self.V2w, self.reference, self.Pwdot)
 
     @cached_property
     def Z(self) -> np.ndarray:
@@ -260,14 +280,20 @@ class Matrices:
 
     @cached_property
     def Zdot(self) -> np.ndarray:
-        """Rate of Z with V2w moving without turning in itself (V2wᵀ V2w_dot = 0) (6)."""
-        inner = np.linalg.solve(self.W.T, self.Wdot.T)  # W⁻ᵀ Ẇᵀ
-        Lamdot = np.linalg.solve(self.W, self.Adot.T).T - self.Lam @ np.linalg.solve(self.W, self.Wdot).T
+        """Rate of Z, W⁻ᵀ(V2wdot - Wdotᵀ Z) (6)."""
+        return np.linalg.solve(self.W.T, self.V2wdot - self.Wdot.T @ self.Z)
+
+    @cached_property
+    def vr(self) -> np.ndarray:
+        """Reduced quasi-velocities Zᵀ M v; v = Z vr + vn, and vrᵀ vr = 2T where no constraint moves (6)."""
+        return self.Z.T @ (self.M @ self.state.v)
+
+    @cached_property
+    def vn(self) -> np.ndarray:
+        """Velocity that moving constraints impose: A vn = a, Zᵀ M vn = 0, least in kinetic energy (6)."""
         U, s, V = self._lam_svd
-        Yw = -V @ ((U.T @ Lamdot) / s[:, None])
-        Pw = self.V2w @ self.V2w.T
-        V2dot = (Yw @ Pw + Pw @ Yw.T) @ self.V2w
-        return np.linalg.solve(self.W.T, V2dot) - inner @ self.Z
+        a = self.A @ self.state.v - self.point.slip
+        return np.linalg.solve(self.W.T, V @ ((U.T @ a) / s))
 
     @cached_property
     def Gamma(self) -> np.ndarray:
@@ -310,7 +336,7 @@ def complement(V: np.ndarray) -> np.ndarray:
 
 def matrices(
     system: System, state: State, u: Any, f: Any, active: Mapping[str, bool] | None, mu: Any = "auto",
-    gamma: Any = "auto", factor: str = "cholesky",
+    gamma: Any = "auto", factor: str = "cholesky", reference: Any = None,
 ) -> Matrices:  # fmt: skip
     """Matrices at one state; see `System.matrices`."""
     point = point_at(system, state, u, f, active)
@@ -320,8 +346,15 @@ def matrices(
         raise StateError(f"gamma={gamma!r}: expected 'auto' or a number other than zero")
     if factor not in FACTORS:
         raise StateError(f"factor={factor!r}: expected one of {', '.join(FACTORS)}")
+    if reference is not None:
+        reference, shape = np.asarray(reference, dtype=float), (point.n, point.n - point.rank)
+        if reference.shape != shape:
+            raise StateError(
+                f"reference: expected a basis of the {shape[1]} free directions as columns, shape {shape} (V2w of "
+                f"another state), got shape {reference.shape}"
+            )
     mean = mean_inertia(point)
     return Matrices(
         system, state, point, system.terms(state).B, mean if isinstance(mu, str) else float(mu),
-        mean if isinstance(gamma, str) else float(gamma), factor,
+        mean if isinstance(gamma, str) else float(gamma), factor, reference,
     )  # fmt: skip

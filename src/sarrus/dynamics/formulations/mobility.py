@@ -88,7 +88,7 @@ _BASIS = {
 
 MOBILITY = (
     Formulation(
-        "quasi-velocity", "v̇r + Γr vr = ur, v = Z vr; v̇ = Z Zᵀ(f - h - M an) + an, Z = W⁻ᵀ V2", "2.4 (9), 6", 0,
+        "quasi-velocity", "v̇r + Γr vr = ur, v = Z vr + vn; v̇ = Z Zᵀ(f - h - M an) + an, Z = W⁻ᵀ V2", "2.4 (9), 6", 0,
         "a factor of M (n x n); an SVD of A W⁻ᵀ; no other system", _quasi_velocity, _FACTOR, defaults(_FACTOR),
     ),
     Formulation(

@@ -42,6 +42,18 @@ SR_FN void sr_bend(const sr_dense *d, real *out) {
   for (int i = 0; i < SR_NV; i++) out[SR_NV + i] = (rate_up[i] - rate_down[i]) / (2 * e);
 }
 
+/* is it v_r that the polynomial gives? That of order 8 has the values that the step carried. */
+SR_FN int sr_is_carried(const sr_motion *m) { return m->quasi && m->dense.kind == SR_EIGHT; }
+
+/* configuration and velocity inside the step, not yet brought back to the constraints */
+SR_FN void sr_glance(sr_motion *m, real s, real *q, real *v) {
+  real y[SR_DIM(SR_NY2)];
+  sr_dense_at(&m->dense, s, y);
+  sr_retract(m->dense.q, y, q);
+  for (int i = 0; i < SR_NV; i++) v[i] = y[SR_NV + i];
+  if (sr_is_carried(m)) sr_velocity(m, m->dense.t + s * m->dense.h, q, y + SR_NV, v);
+}
+
 SR_FN void sr_row(sr_motion *m, real t, const real *q, const real *v, const real *a) {
   real *row = m->rows + m->row_count++ * (1 + SR_NQ + 2 * SR_NV + SR_NU);
   *row++ = t;
@@ -54,11 +66,9 @@ SR_FN void sr_row(sr_motion *m, real t, const real *q, const real *v, const real
 
 /* state inside the step, brought back to the constraints, with its acceleration */
 SR_FN void sr_inside(sr_motion *m, real s, real *q, real *v, real *a) {
-  real y[SR_DIM(SR_NY2)], lam[SR_DIM(SR_M)];
+  real lam[SR_DIM(SR_M)];
   const real t = m->dense.t + s * m->dense.h;
-  sr_dense_at(&m->dense, s, y);
-  sr_retract(m->dense.q, y, q);
-  for (int i = 0; i < SR_NV; i++) v[i] = y[SR_NV + i];
+  sr_glance(m, s, q, v);
   if (m->dense.kind == SR_BRIDGED) {
     real before[SR_DIM(SR_NQ)], speed[SR_DIM(SR_NV)];
     for (int i = 0; i < SR_NQ; i++) before[i] = q[i];
@@ -122,15 +132,13 @@ SR_FN int sr_passes(const sr_motion *m, int k, real g0, real g1) {
 
 /* Root of guard k between s = low (value g_low) and high, by the Illinois rule with bisection; the end after the root. */
 SR_FN real sr_root(sr_motion *m, int k, real low, real high, real g_low, real g_high, real *g) {
-  real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], y[SR_DIM(SR_NY2)];
+  real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)];
   const real sign = g_low > 0 ? 1 : -1;
   for (int pass = 0; pass < 100 && high - low > 4e-16; pass++) {
     real s = pass % 3 == 2 ? (low + high) / 2 : low - g_low * (high - low) / (g_high - g_low);
     if (!(s > low && s < high)) s = (low + high) / 2;
     if (!(s > low && s < high)) break;
-    sr_dense_at(&m->dense, s, y);
-    sr_retract(m->dense.q, y, q);
-    for (int i = 0; i < SR_NV; i++) v[i] = y[SR_NV + i];
+    sr_glance(m, s, q, v);
     sr_project(m, m->dense.t + s * m->dense.h, &m->setup, q, v);
     if (sr_guards(m, m->dense.t + s * m->dense.h, q, v, g)) return high;
     if (g[k] * sign > 0)

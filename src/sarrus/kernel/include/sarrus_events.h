@@ -11,12 +11,11 @@ SR_FN void sr_forget(sr_motion *m) {
 
 /* which guards fire at s = first (now in the state), all that pass zero within rounding of it */
 SR_FN int sr_fire(sr_motion *m, real first, long which) {
-  real *at_root = m->fresh, *later = m->scratch, y[SR_DIM(SR_NY2)], q[SR_DIM(SR_NQ)];
+  real *at_root = m->fresh, *later = m->scratch, q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)];
   const real s = first + 1e-12 < 1 ? first + 1e-12 : 1;
-  sr_dense_at(&m->dense, s, y);
-  sr_retract(m->dense.q, y, q);
-  sr_project(m, m->dense.t + s * m->dense.h, &m->setup, q, y + SR_NV);
-  if (sr_guards(m, m->dense.t + s * m->dense.h, q, y + SR_NV, later)) return SR_CALL_FAILED;
+  sr_glance(m, s, q, v);
+  sr_project(m, m->dense.t + s * m->dense.h, &m->setup, q, v);
+  if (sr_guards(m, m->dense.t + s * m->dense.h, q, v, later)) return SR_CALL_FAILED;
   if (sr_guards(m, m->t, m->q, m->v, at_root)) return SR_CALL_FAILED;
   for (long k = 0; k < m->guards; k++) {
     const int now = k == which || sr_passes(m, (int)k, m->g[k], later[k]) || sr_passes(m, (int)k, m->g[k], at_root[k]);
@@ -34,18 +33,14 @@ SR_FN int sr_fire(sr_motion *m, real first, long which) {
 SR_FN int sr_events(sr_motion *m) {
   if (!m->guards) return 0;
   enum { points = 4 };
-  real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], y[SR_DIM(SR_NY2)], first = 2, low = 0;
+  real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], first = 2, low = 0;
   const real span = (m->t - m->dense.t) / m->dense.h; /* less than 1 after a stop at a singular position */
   int unknown = 0;
   long which = -1;
   for (long k = 0; k < m->guards; k++) unknown |= m->g[k] == 0; /* starts on its root: look where it goes first */
   for (int point = unknown ? 0 : 1; point <= points; point++) {
     const real high = point > 0 ? span * point / points : 1e-4 * span;
-    if (point < points) {
-      sr_dense_at(&m->dense, high, y);
-      sr_retract(m->dense.q, y, q);
-      for (int i = 0; i < SR_NV; i++) v[i] = y[SR_NV + i];
-    }
+    if (point < points) sr_glance(m, high, q, v);
     if (sr_guards(m, m->dense.t + high * m->dense.h, point < points ? q : m->q, point < points ? v : m->v, m->fresh))
       return SR_CALL_FAILED;
     for (long k = 0; k < m->guards; k++) {
@@ -71,7 +66,8 @@ SR_FN int sr_events(sr_motion *m) {
 /* back to where the last step began: nobody knows what events it passed */
 SR_FN void sr_undo(sr_motion *m) {
   for (int i = 0; i < SR_NQ; i++) m->q[i] = m->dense.q[i];
-  for (int i = 0; i < SR_NV; i++) m->v[i] = m->dense.y0[SR_NV + i];
+  const real *v = sr_is_carried(m) ? m->dense.f0 : m->dense.y0 + SR_NV;
+  for (int i = 0; i < SR_NV; i++) m->v[i] = v[i];
   m->t = m->dense.t;
   m->steps--;
   sr_forget(m);

@@ -3,13 +3,15 @@
    A step works in local coordinates y = (delta, v) around the configuration q at its beginning: q(t) = q [+] delta(t),
    numbers add, quaternions turn by the exponential map, so delta' = N(delta) v with N = I except for turns, where
      delta' = w + delta x w / 2 + c delta x (delta x w),   c = 1/|delta|^2 - cot(|delta|/2) / (2 |delta|).
-   Every integrator below is so an ordinary one on a vector space, and a quaternion never loses its length.
+   Every integrator below is so an ordinary one on a vector space, and a quaternion never loses its length. An explicit one
+   may carry reduced quasi-velocities in place of v (sarrus_quasi.h): y = (delta, v_r), v = Z v_r + v_n.
 
    Needs SR_NQ, SR_NV, SR_NU, SR_M, SR_K, SR_PLAIN, SR_TURNS and the tables sr_plain_q/v[], sr_turn_q/v[]. */
 #ifndef SARRUS_MOTION_H
 #define SARRUS_MOTION_H
 
 #include "sarrus_types.h"
+#include "sarrus_quasi.h"
 
 enum { SR_NY2 = 2 * SR_NV };
 
@@ -123,6 +125,8 @@ typedef struct sr_motion {
   void *memory; /* of the implicit method */
   long failed, bad_guard; /* bad_guard: 1 + the index of the guard that was not a number */
   sr_loop *loop;          /* between the law and the machine; null: nothing */
+  const sr_quasi *quasi;  /* for steps in reduced quasi-velocities; null: steps in v */
+  void *section;          /* its memory */
 } sr_motion;
 
 SR_EXPORT long sarrus_motion_size(void) { return (long)sizeof(sr_motion); }
@@ -174,7 +178,64 @@ SR_FN real sr_acceleration(sr_motion *m, real t, const real *q, const real *v, c
   return report.accepted;
 }
 
-/* y' at y; returns what sr_acceleration returns */
+/* Steps in reduced quasi-velocities. Out of line, so that those in v are none the slower. */
+#define SR_ASIDE static __attribute__((noinline, cold))
+
+/* y' at y = (delta, v_r), after the place was located */
+SR_ASIDE real sr_reduced_slope(sr_motion *m, real t, const real *q, const real *y, real *dy, sr_report *report) {
+  real v[SR_DIM(SR_NV)];
+  if (!(report->inertia > 0)) return -1;
+  m->quasi->spread(m->section, y + SR_NV, 1, v);
+  sr_rate(y, v, dy);
+  sr_input(m, t, q, v);
+  m->quasi->rate(&t, q, v, m->u, &m->setup, m->section, dy + SR_NV, report);
+  m->evaluations++;
+  return report->inertia > 0 && !m->failed ? report->accepted : -1;
+}
+
+/* the same, in the basis of the step */
+SR_ASIDE real sr_slope_nearby(sr_motion *m, real t, const real *y, real *dy) {
+  real q[SR_DIM(SR_NQ)];
+  sr_report report;
+  sr_retract(m->q, y, q);
+  m->quasi->locate(&t, q, &m->setup, 0, m->section, &report);
+  return sr_reduced_slope(m, t, q, y, dy, &report);
+}
+
+/* y and y' at the state, where a step begins and gets its basis */
+SR_ASIDE int sr_reduced_here(sr_motion *m, real *y, real *dy) {
+  sr_report report;
+  m->quasi->locate(&m->t, m->q, &m->setup, 1, m->section, &report);
+  m->quasi->reduce(m->section, m->v, y + SR_NV);
+  if (sr_reduced_slope(m, m->t, m->q, y, dy, &report) < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
+  return 0;
+}
+
+/* v from reduced quasi-velocities at a configuration near that at which the step began; 0 if that is too far away */
+SR_ASIDE int sr_velocity(sr_motion *m, real t, const real *q, const real *reduced, real *v) {
+  sr_report report;
+  const int near = m->quasi->locate(&t, q, &m->setup, 0, m->section, &report);
+  m->quasi->spread(m->section, reduced, 1, v);
+  return near && report.inertia > 0;
+}
+
+/* y = (delta, v_r), or (if not whole) a change of it, as (delta, v), at the place where y' was asked for last */
+SR_ASIDE void sr_in_velocities(const sr_motion *m, real *y, int whole) {
+  real reduced[SR_DIM(SR_NV)];
+  for (int i = 0; i < SR_NV; i++) reduced[i] = y[SR_NV + i];
+  m->quasi->spread(m->section, reduced, whole, y + SR_NV);
+}
+
+/* y and y' at the state, where a step begins */
+SR_FN int sr_here(sr_motion *m, real *y, real *dy) {
+  for (int i = 0; i < SR_NV; i++) {
+    y[i] = 0, y[SR_NV + i] = m->v[i];
+    dy[i] = m->v[i], dy[SR_NV + i] = m->a[i];
+  }
+  return m->quasi ? sr_reduced_here(m, y, dy) : 0;
+}
+
+/* y' at y = (delta, v); returns what sr_acceleration returns */
 SR_FN real sr_slope(sr_motion *m, real t, const real *y, real *dy) {
   real q[SR_DIM(SR_NQ)], lam[SR_DIM(SR_M)];
   sr_retract(m->q, y, q);

@@ -21,4 +21,6 @@ typedef double real;
 #define SR_MATH(name) name
 #endif
 
+#include "sarrus_trig.h"
+
 #endif

@@ -29,9 +29,13 @@ SR_FN int sr_first_step(sr_motion *m) {
   real h = d1 > 1e-10 * d0 ? 0.01 * d0 / d1 : 1e-6 * (m->t_end - m->t);
   if (h > m->max_step) h = m->max_step;
   if (h > m->t_end - m->t) h = m->t_end - m->t;
-  for (int i = 0; i < SR_NV; i++) y[i] = h * f[i], y[SR_NV + i] = m->v[i] + h * f[SR_NV + i];
-  if (sr_slope(m, m->t + h, y, size) < 0) return m->failed ? SR_CALL_FAILED : (m->h = h * 1e-3, 0);
+  const int failed = sr_here(m, y, f);
+  if (failed) return failed;
+  for (int i = 0; i < SR_NY2; i++) y[i] += h * f[i];
+  const real s = m->quasi ? sr_slope_nearby(m, m->t + h, y, size) : sr_slope(m, m->t + h, y, size);
+  if (s < 0) return m->failed ? SR_CALL_FAILED : (m->h = h * 1e-3, 0);
   for (int i = 0; i < SR_NY2; i++) size[i] = (size[i] - f[i]) / h;
+  if (m->quasi) sr_in_velocities(m, size, 0);
   const real unit = 1 / m->rate_scale; /* of time: the machine's own, so that no unit of the user's matters */
   const real d2 = sr_norm(size, w), most = d1 > unit * d2 ? unit * d1 : unit * unit * d2;
   const real h1 = most > 0 ? unit * pow(0.01 / most, 1 / order) : h;
@@ -135,13 +139,16 @@ SR_FN int sr_start(sr_motion *m) {
   return 0;
 }
 
-/* the end of a step: back to the constraints, its acceleration and support; 0, or why it cannot be the end */
-SR_FN int sr_arrive(sr_motion *m, real t, const real *delta, const real *v_raw, real *q, real *v, real *a, real *s) {
+/* the end of a step: back to the constraints, its acceleration and support; 0, or why it cannot be the end. reduced: the
+   reduced quasi-velocities that the step carried instead of v_raw, or null; they need no correction. */
+SR_FN int sr_arrive(sr_motion *m, real t, const real *delta, const real *v_raw, const real *reduced, real *q, real *v,
+                    real *a, real *s) {
   real lam[SR_DIM(SR_M)];
   sr_retract(m->q, delta, q);
   for (int i = 0; i < SR_NV; i++) v[i] = v_raw[i];
   const real left = sr_project(m, t, &m->setup, q, v);
   if (!(left <= sr_closed(m, q)) && !m->released) return SR_LOST; /* constraints that are dropped may be broken */
+  if (reduced && !sr_velocity(m, t, q, reduced, v)) return SR_NOT_FINITE;
   *s = sr_acceleration(m, t, q, v, &m->setup, a, lam);
   if (*s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
   return 0;
@@ -192,7 +199,7 @@ SR_FN int sr_bridge_step(sr_motion *m, real h, real limit) {
   const real t_at = t0 + (where + 1) / 2 * length;
   const int passed = sigma < (around > 1e-5 ? 1e-3 * around : 1e-8); /* the latter is rounding */
   sr_bridge_at(&m->dense, 1, y);
-  code = sr_arrive(m, t0 + length, y, y + SR_NV, q, v, a, &s);
+  code = sr_arrive(m, t0 + length, y, y + SR_NV, 0, q, v, a, &s);
   if (code == SR_CALL_FAILED || code == SR_NOT_FINITE) return code;
   sr_accept(m, length, q, v, a, s);
   if (t0 + length >= limit) m->t = limit;
@@ -279,7 +286,8 @@ SR_FN real sr_span(const sr_motion *m, real h) {
 }
 
 SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
-  sr_begin(m, x);
+  const int failed = sr_begin(m, x);
+  if (failed) return failed;
   if (m->attempt) return m->attempt(m, h, x);
   switch (m->method) {
     case SR_DOP853: return sr_step_dop853(m, h, x);
@@ -312,15 +320,22 @@ SR_FN int sr_is_singular(sr_motion *m, const sr_trial *x, int fine, const real *
 SR_FN int sr_remember(sr_motion *m, real h, sr_trial *x, const real *a1) {
   sr_dense *d = &m->dense;
   d->t = m->t, d->h = h;
+  d->kind = m->method == SR_DOP853 ? SR_EIGHT : SR_HERMITE;
   for (int i = 0; i < SR_NQ; i++) d->q[i] = m->q[i];
   for (int i = 0; i < SR_NY2; i++) d->y0[i] = x->y0[i], d->y1[i] = x->y1[i], d->f0[i] = x->k[0][i];
-  sr_rate(x->y1, x->y1 + SR_NV, d->f1);
-  for (int i = 0; i < SR_NV; i++) d->f1[SR_NV + i] = a1[i];
-  if (m->method == SR_DOP853) {
-    d->kind = SR_EIGHT;
+  if (sr_is_carried(m)) {
+    if (sr_slope_nearby(m, m->t + h, x->y1, d->f1) < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
     return sr_dense_dop853(m, h, x, d->f1, d);
   }
-  d->kind = SR_HERMITE;
+  if (m->quasi) {
+    real q[SR_DIM(SR_NQ)];
+    sr_retract(m->q, x->y1, q);
+    for (int i = 0; i < SR_NV; i++) d->y0[SR_NV + i] = m->v[i], d->f0[SR_NV + i] = m->a[i];
+    if (!sr_velocity(m, m->t + h, q, x->y1 + SR_NV, d->y1 + SR_NV)) return SR_NOT_FINITE;
+  }
+  sr_rate(d->y1, d->y1 + SR_NV, d->f1);
+  for (int i = 0; i < SR_NV; i++) d->f1[SR_NV + i] = a1[i];
+  if (d->kind == SR_EIGHT) return sr_dense_dop853(m, h, x, d->f1, d);
   sr_bend(d, d->more[0]);
   return 0;
 }
@@ -376,7 +391,8 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
     if (!bridge) {
       why = sr_attempt(m, h, &x);
       if (why == SR_CALL_FAILED) return why;
-      if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, x.y1 + SR_NV, q, v, a, &s);
+      const real *end = x.y1 + SR_NV;
+      if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, m->quasi ? m->v : end, m->quasi ? end : 0, q, v, a, &s);
       if (why == SR_CALL_FAILED) return why;
       const int fine = !why && x.error <= 1;
       if (windowed && fine && sr_dips(m, h, x.weakest, s)) { /* not past the window in one step */
