@@ -15,10 +15,6 @@
 
 #include "sarrus_lu.h"
 
-/* a loop that is open by this part of the machine's size counts as lost; of less where the rows carry less: with a drift c
-   the machine follows another branch when its support falls to about the root of c */
-#define SR_OPEN 1e-2
-
 typedef struct {
   sr_motion *motion;
   const real *scale;  /* of the rows */

@@ -28,6 +28,10 @@ enum { SR_HERMITE, SR_EIGHT, SR_BRIDGED };
 
 struct sr_trial; /* sarrus_explicit.h */
 
+/* A loop that is open by this part of the machine's size is lost; by less where the rows carry less: a machine that is
+   off by c follows another branch where its support falls to about the root of c. */
+#define SR_OPEN 1e-2
+
 enum { SR_NODES = 14, SR_TERMS_A = 10, SR_TERMS_D = 11 };
 
 SR_FN void sr_retract(const real *q, const real *delta, real *out) {

@@ -176,31 +176,32 @@ SR_FN void sr_note(sr_motion *m, real t, real sigma, real around, real dwell, re
   for (int i = 0; i < SR_NV; i++) c->v[i] = v[i];
 }
 
-/* Are the loops open by more than a bridge bears, which goes on from them as if they were closed? Only where nothing keeps
-   them closed: beside the singular position the error of the position is theirs over the square of the support. */
-SR_FN int sr_is_open(sr_motion *m) {
+/* Is the machine, nothing keeping its loops closed, too far from its branch to go over a position with this support? */
+SR_FN int sr_is_astray(sr_motion *m, real t, const real *q, const real *v, real support) {
   real phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dv[SR_DIM(SR_NV)];
   sr_report report;
   if (m->correction == SR_PROJECT) return 0;
-  m->correct(&m->t, m->q, m->v, &m->setup, phi, rate, 0, dv, &report);
-  return !(sr_worst(m, phi) <= 1e-10 + sr_digits(m, m->q)); /* sheet 2.5 */
+  m->correct(&t, q, v, &m->setup, phi, rate, 0, dv, &report);
+  const real open = sr_worst(m, phi), part = support / m->s_ref;
+  return open > 1e-10 + sr_digits(m, q) && open > SR_OPEN * part * part; /* the former: sheet 2.5 */
 }
 
 /* one bridge of about h in place of a step */
 SR_FN int sr_bridge_step(sr_motion *m, real h, real limit) {
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], s, where = 0, sigma = 0, around = 1, y[SR_DIM(SR_NY2)];
   const real end = m->t_end;
-  if (sr_is_open(m)) return SR_LOST;
   m->t_end = limit;
   int code = sr_bridge(m, h, &m->dense, q, v, &where, &sigma, &around);
   m->t_end = end;
   if (code) return code;
+  if (sr_is_astray(m, m->t, m->q, m->v, sigma)) return SR_LOST;
   const real length = m->dense.h, t0 = m->t;
   const real t_at = t0 + (where + 1) / 2 * length;
   const int passed = sigma < (around > 1e-5 ? 1e-3 * around : 1e-8); /* the latter is rounding */
   sr_bridge_at(&m->dense, 1, y);
   code = sr_arrive(m, t0 + length, y, y + SR_NV, 0, q, v, a, &s);
   if (code == SR_CALL_FAILED || code == SR_NOT_FINITE) return code;
+  if (sr_is_astray(m, t0 + length, q, v, sigma)) return SR_LOST;
   sr_accept(m, length, q, v, a, s);
   if (t0 + length >= limit) m->t = limit;
   if (m->dependent) { /* other rows may carry better on this side */
