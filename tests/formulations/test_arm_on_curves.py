@@ -58,6 +58,29 @@ def test_a_stretched_arm_is_no_singular_position_of_the_constraint():
     assert 0.138 <= min(kappa) < 0.14
 
 
+@pytest.mark.parametrize(
+    ("curve", "eps", "loop", "energy", "deviation"),
+    [
+        ("x=1", 1e-6, 2.4e-6, 3.6e-4, 7.4e-5), ("x=0", 1e-4, 7.6e-5, 0.63, 0.154),
+        ("x=0", 1e-6, 6.9e-6, 0.10, 0.0248), ("x=0", 1e-8, 6.0e-7, 0.0157, 0.0039),
+    ],
+)  # fmt: skip
+def test_regularised_motion_has_the_errors_of_the_sheet(curve, eps, loop, energy, deviation):
+    """10, 12.7: RK4 with h = dt = 1e-3, rows as they are written, on x = 0 through six singular positions."""
+    system = library("arm_on_curve", curve=curve)
+    form = sr.formulation("regularised", eps=eps / system.norms[0] ** 4)
+    traj = sr.simulate(system, system.assemble(), 5.0, formulation=form, method="rk4", dt=1e-3)
+    assert traj.status.ok, str(traj.status)
+    exact = sr.simulate(system, system.assemble(), 5.0, rtol=1e-12, output=traj.t).q
+    if curve == "x=0":
+        reference = motion.arm_on_line().run(np.pi / 3, 0.0, 5.0)
+        exact = np.array([reference.q(t) for t in traj.t])
+    audit = traj.audit()
+    assert 0.95 * loop < np.max(np.abs(traj.residuals.loop)) < 1.05 * loop
+    assert 0.95 * energy < audit.energy.value < 1.05 * energy
+    assert 0.95 * deviation < np.max(np.abs(traj.q - exact)) < 1.05 * deviation
+
+
 @pytest.mark.parametrize("max_step", [1e300, 1e-4])
 @pytest.mark.parametrize("form", ["ggl-implicit", "ggl"])
 def test_ida_as_the_paper_used_it_stops_before_the_singular_position(form, max_step):
