@@ -58,7 +58,7 @@ def _places(system: System, form: str) -> dict[str, int]:
 
 
 def compiled_problem(system: System, form: str) -> Problem:
-    """A form of a machine, from the cache where it is there.
+    """A form of a machine.
 
     Args:
         system: the machine.
@@ -70,6 +70,10 @@ def compiled_problem(system: System, form: str) -> Problem:
             f"{system.name}: 'coordinate-split' divides coordinates into free and dependent ones; it needs a machine "
             "without quaternions and nonholonomic rows; take 'ggl'"
         )
+    return system.functions.once(f"form {form}", lambda: _compiled(system, form))
+
+
+def _compiled(system: System, form: str) -> Problem:
     key = cache.key_of(Path(__file__).read_bytes(), form, system.functions.texts["terms"], repr(system.kept))
     found = cache.fetch(key, "c")
     source = _source(system, form) if found is None else found[1].decode()
