@@ -10,6 +10,7 @@ import signal
 import time
 from functools import cache
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -70,6 +71,37 @@ def test_error_follows_the_tolerance(name, form, method):
     assert traj.stats.evaluations < 7000 and finer.stats.evaluations < 15000
     assert finer.audit().ok({"loop": 1e-6, "energy": 1e-4})
     assert len(finer.crossings) == {"arm on x=0": 2, "slider-crank": 2}.get(name, 0)
+
+
+@cache
+def bead() -> sr.System:
+    """A unit mass on (y - x²)(y + x) = 0 (sheet 2.6): the parabola is crossed by a line at x = 0 and x = -1."""
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    wire = (q[1] - q[0] ** 2) * (q[1] + q[0])
+    return sr.compile(
+        sr.Lagrangian(
+            "bead", time=t, coordinates=q, velocities=v, kinetic=ca.dot(v, v) / 2, potential=motion.G * q[1],
+            holonomic={"wire": wire},
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "method"), [*PAIRS, ("index-3", "generalized-alpha")])
+def test_curved_branches_are_followed_through_their_crossing(form, method):
+    """To and fro on the parabola from several starts; with coarse and with fine steps."""
+    system = bead()
+    for x in (-0.8, -0.45, 0.7):
+        reference = motion.Minimal(lambda s: 1 + 4 * s**2, lambda s: motion.G * s**2).run(x, 0.0, 3.0)
+        wanted = np.ravel(reference.s(3.0))[0]
+        for rtol in (1e-5, 1e-8) if method != "generalized-alpha" else (None,):
+            options = {"dt": 5e-4} if rtol is None else {"rtol": rtol}
+            limit, start = 1e-4 if rtol is None else LIMIT[method] * rtol, system.state((x, x * x), (0, 0))
+            traj = sr.simulate(system, start, 3.0, formulation=form, method=method, **options)
+            assert traj.status.ok, traj.status
+            np.testing.assert_allclose(
+                [c.t for c in traj.crossings], reference.roots(lambda y: y[0]), rtol=0, atol=limit
+            )
+            np.testing.assert_allclose(traj.q[-1], [wanted, wanted**2], rtol=0, atol=limit)
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -67,7 +67,8 @@ class IdaRun:
         motion.array("stops", self.stops)
         raw.stop_count = len(self.stops)
         self.dae = bound(system, self.form, motion)
-        self.dae.choose(_independent(mode, state, int(raw.rank)))
+        self.on = _independent(mode, state, int(raw.rank))
+        self.dae.choose(self.on)
         self.rows = [self._row(float(state.t), np.concatenate([state.q, state.v]))]
         self.steps = 0
         self.events: tuple[Event, ...] = ()
@@ -123,18 +124,35 @@ class IdaRun:
                 return None
             text = f"loops are open by {error:.2g} of the machine's size and carry {part:.2g} of what they can"
             return Status("assembly lost", f"{text}, {self._place()}; {name!r} does not keep the positions", raw.t)
+        if self._passed():
+            self.rows.pop()
+            self._put(self.rows[-1][0], self.rows[-1][1:])
+            return self._cross(solver, end)
         if part < max(0.1, min(0.5, 1e-3 / raw.s_ref)):  # sr_near
             return self._cross(solver, end)
-        if name in DRIFTING and error > ALLOWED * settings.rtol:
+        if name in DRIFTING and error > ALLOWED * settings.rtol * part:
             self.dae.close()
             self.rows[-1] = self._row(raw.t, np.concatenate([self.motion.get("q"), self.motion.get("v")]))
             solver.start()
         return None
 
+    def _passed(self) -> bool:
+        """Whether the last step went over a singular position: rows that pass zero come out the other way round."""
+        (t0, q0), (t, q) = ((row[0], row[1 : 1 + self.system.layout.nq]) for row in self.rows[-2:])
+        before, after = (self._directions(*place) for place in ((t0, q0), (t, q)))
+        return bool(np.linalg.det(before @ after.T) < 0)
+
+    def _directions(self, t: float, q: np.ndarray) -> np.ndarray:
+        """The rows that are on, in the mass metric."""
+        system = self.system
+        assert system.library is not None
+        return system.library.rows(t, q, system._constants, self.mode.flags)[self.on > 0]
+
     def _cross(self, solver: Ida, end: float) -> Status | None:
         """Over a singular position as the compiled integrators do (sarrus_bridge.h); IDA goes on behind it."""
         raw, motion, near = self.motion.raw, self.motion, 0.1 * self.motion.raw.s_ref
         raw.t_end, raw.started, raw.has_old, raw.h = end, 0, 0, 0.0
+        self.dae.close()
         width, code, first = self.rows[-1].size, "go on", True
         while code == "go on" and (first or raw.s < near) and not self.shared.pressed:
             code, first = motion.run(), False
