@@ -55,7 +55,7 @@ check:
 	$(MAKE) test
 
 clean:
-	rm -rf $(VENV) docs/_build build dist .pytest_cache .ruff_cache sarrus-demo.html sarrus-demo.png
+	rm -rf $(VENV) docs/_build docs/_made build dist .pytest_cache .ruff_cache sarrus-demo.html sarrus-demo.png
 	find src tests docs bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # An environment is usable once it has pip. Some systems ship Python without the module that puts pip

@@ -1,7 +1,11 @@
 """Settings of the manual (Sphinx, MyST, furo). The build needs no network."""
 
+import contextlib
+import importlib.util
+import io
 import re
 from importlib.metadata import version as _version
+from pathlib import Path
 
 project = "Sarrus"
 author = "The Sarrus contributors"
@@ -11,7 +15,7 @@ release = version = _version("sarrus")
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "myst_parser"]
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_made"]
 html_theme = "furo"
 html_title = "Sarrus"
 html_show_copyright = False
@@ -53,6 +57,23 @@ def _math_in_docstrings(_app, _what, _name, _obj, _options, lines):
     lines[:] = out
 
 
+def _run_examples(app):
+    """Run every script of examples/ and keep what it prints and draws for the manual, so that neither can go stale."""
+    made = Path(app.srcdir) / "_made"
+    made.mkdir(exist_ok=True)
+    for path in sorted((Path(app.srcdir) / "examples").glob("*.py")):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            spec.loader.exec_module(module)
+            results = module.main()
+        (made / f"{path.stem}.txt").write_text(printed.getvalue(), encoding="utf-8")
+        if hasattr(module, "draw"):
+            module.draw(results).savefig(made / f"{path.stem}.svg", metadata={"Date": None})
+
+
 def setup(app):
-    """Register the docstring filter ahead of napoleon, which runs at priority 500."""
+    """Register the examples, and the docstring filter ahead of napoleon, which runs at priority 500."""
+    app.connect("builder-inited", _run_examples)
     app.connect("autodoc-process-docstring", _math_in_docstrings, priority=400)

@@ -22,7 +22,7 @@ PERIOD = 1e-3
 plant, model = machine(1.4), machine(1.0)
 
 
-def run(kf: float, ki: float, t_end: float = 3.0) -> dict[str, float]:
+def run(kf: float, ki: float, t_end: float = 3.0) -> dict:
     """Round at 2 rad/s, the multiplier to be -5; its error right after the ticks, and what the motion does."""
     control = sr.control.HybridMotionForce(
         model, task=lambda t, x: ca.atan2(x["z"], x["x"]), reference=lambda t: 0.5 * ca.sin(2 * t) + 0.3,
@@ -38,6 +38,8 @@ def run(kf: float, ki: float, t_end: float = 3.0) -> dict[str, float]:
     error = np.abs(lam + 5.0)
     angles = np.arctan2(traj.q[:, 1], traj.q[:, 0])
     return {
+        "times": traj.t,
+        "errors": error,
         "stable by the rule": float(control.stable(PERIOD)),
         "force error at the end": float(error[-500:].max()),
         "largest force error": float(error.max()),
@@ -45,14 +47,27 @@ def run(kf: float, ki: float, t_end: float = 3.0) -> dict[str, float]:
     }
 
 
-def main() -> dict[str, dict[str, float]]:
+def main() -> dict[str, dict]:
     """Without feedback, with the integral alone, and with a proportional gain on both sides of the limit."""
     cases = {"none": (0.0, 0.0), "integral": (0.0, 100.0), "just stable": (0.94, 100.0), "just unstable": (0.96, 100.0)}
     results = {name: run(*gains) for name, gains in cases.items()}
     for name, values in results.items():
-        print(name + ":", ", ".join(f"{key} {value:.3g}" for key, value in values.items()))
+        print(name + ":", ", ".join(f"{key} {value:.3g}" for key, value in values.items() if np.ndim(value) == 0))
     return results
 
 
+def draw(results: dict[str, dict]):
+    """The error of the force on both sides of the limit."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.5, 3.3), layout="constrained")
+    ax = figure.subplots()
+    for name, x in results.items():
+        ax.semilogy(x["times"], x["errors"] + 1e-12, lw=1, label=name)
+    ax.set(xlabel="time [s]", ylabel="error of the multiplier [N/m]", xlim=(0, 3), ylim=(1e-4, 1e10))
+    ax.legend(loc="upper left")
+    return figure
+
+
 if __name__ == "__main__":
-    main()
+    draw(main()).savefig("force_loop.png", dpi=150)

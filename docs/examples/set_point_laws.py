@@ -27,14 +27,15 @@ def at(degrees: float) -> np.ndarray:
     return np.array([3 * np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
 
 
-def run(control: sr.control.Controller, degrees: float, t_end: float = 30.0) -> dict[str, float]:
+def run(control: sr.control.Controller, degrees: float, t_end: float = 30.0) -> dict:
     """From rest; where it ends."""
     loop = sr.control.Loop(control, period=1e-3)
-    traj = sr.simulate(system, system.state(at(degrees)), t_end, control=loop, method="rk4", dt=1e-3, output=1000)
-    return {"distance to the goal": float(np.linalg.norm(traj.q[-1] - TOP)), "z": float(traj.q[-1, 1])}
+    traj = sr.simulate(system, system.state(at(degrees)), t_end, control=loop, method="rk4", dt=1e-3, output=20)
+    distance = float(np.linalg.norm(traj.q[-1] - TOP))
+    return {"motion": traj, "distance to the goal": distance, "z": float(traj.q[-1, 1])}
 
 
-def main() -> dict[str, dict[str, float]]:
+def main() -> dict[str, dict]:
     """All laws."""
     plain = sr.control.QuasiVelocityRegulation(system, TOP, kp=20.0, kd=5.0)
     sticking = sr.control.DependentCoordinates(system, TOP, kp=20.0, kd=5.0, sigma=1.5)
@@ -49,9 +50,28 @@ def main() -> dict[str, dict[str, float]]:
         "moved set point": run(moved, -60.0, 20.0),
     }
     for name, values in results.items():
-        print(name + ":", ", ".join(f"{key} {value:.3g}" for key, value in values.items()))
+        print(name + ":", ", ".join(f"{key} {value:.3g}" for key, value in values.items() if key != "motion"))
     return results
 
 
+def draw(results: dict[str, dict]):
+    """The ways along the ellipse."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.5, 4.2), layout="constrained")
+    ax = figure.subplots()
+    around = np.stack([at(a) for a in np.linspace(0, 360, 361)])
+    ax.plot(*around.T, color="0.8", lw=1, zorder=0)
+    for k, (name, x) in enumerate(results.items()):
+        q = x["motion"].q * (1 + 0.06 * k)  # side by side
+        ax.plot(*q.T, color=f"C{k}", label=name)
+        ax.plot(*q[0], "o", color=f"C{k}", mfc="white")
+        ax.plot(*q[-1], "s", color=f"C{k}")
+    ax.plot(*TOP, "k*", ms=12, label="goal")
+    ax.set(xlabel="x [m]", ylabel="z [m]", aspect="equal", title="circles: starts, squares: ends")
+    ax.legend(loc="center")
+    return figure
+
+
 if __name__ == "__main__":
-    main()
+    draw(main()).savefig("set_point_laws.png", dpi=150)

@@ -12,7 +12,7 @@ import numpy as np
 import sarrus as sr
 
 
-def run(motors: tuple[str, ...]) -> dict[str, float]:
+def run(motors: tuple[str, ...]) -> dict:
     """Five seconds of tracking; error of the crank's angle and mean size of the torques."""
     system = sr.compile(sr.library.build("slider_crank", motors=motors))
     control = sr.control.ProjectedInverseDynamics(
@@ -22,6 +22,7 @@ def run(motors: tuple[str, ...]) -> dict[str, float]:
     traj = sr.simulate(system, start, 5.0, control=control, sample=1e-3, method="rk4", dt=1e-3)
     error = np.abs(0.3 + 0.2 * np.sin(2 * traj.t) - traj["A"])
     return {
+        "motion": traj,
         "error at 1 s": float(np.interp(1.0, traj.t, error)),
         "largest error after 2 s": float(error[traj.t > 2.0].max()),
         "mean torque": float(np.linalg.norm(traj.u[1:], axis=1).mean()),
@@ -29,13 +30,31 @@ def run(motors: tuple[str, ...]) -> dict[str, float]:
     }
 
 
-def main() -> dict[str, dict[str, float]]:
+def main() -> dict[str, dict]:
     """Both machines."""
     results = {"two motors": run(("A", "B")), "crank alone": run(("A",))}
     for name, values in results.items():
-        print(name + ":", ", ".join(f"{key} {value:.3g}" for key, value in values.items()))
+        print(name + ":", ", ".join(f"{key} {x:.3g}" for key, x in values.items() if key != "motion"))
     return results
 
 
+def draw(results: dict[str, dict]):
+    """The way to the reference, and the torques of both machines."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.5, 3.3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for (name, x), style in zip(results.items(), ("C0-", "C1--"), strict=True):
+        traj = x["motion"]
+        left.plot(traj.t, traj["A"], style, label=name)
+        right.plot(traj.t[1:], np.linalg.norm(traj.u[1:], axis=1), style, label=name)
+    left.plot(traj.t, 0.3 + 0.2 * np.sin(2 * traj.t), "k:", label="reference")
+    left.set(xlabel="time [s]", ylabel="crank [rad]", xlim=(0, 5))
+    right.set(xlabel="time [s]", ylabel="size of the torques [N m]", xlim=(0, 5))
+    left.legend()
+    right.legend()
+    return figure
+
+
 if __name__ == "__main__":
-    main()
+    draw(main()).savefig("slider_crank_control.png", dpi=150)

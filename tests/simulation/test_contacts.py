@@ -520,3 +520,25 @@ def test_saved_and_continued_runs_keep_their_contacts(tmp_path):
     joined = sr.simulate(system, again, 2.0, rtol=1e-11)
     assert len(joined.events) == len(whole.events)
     np.testing.assert_allclose([e.t for e in joined.events], [e.t for e in whole.events], rtol=1e-9)
+
+
+def test_a_sampled_law_at_a_closed_contact():
+    """Accelerations right after each look at the machine are those with the contact closed."""
+    system = sr.compile(_pressed())
+    traj = sr.simulate(system, system.state([0, 0]), 0.1, inputs=lambda t: [np.cos(9 * t), -2.0], sample=0.01)
+    assert traj.audit().ok() and not traj.events
+    np.testing.assert_allclose(traj["z.a"], 0, atol=1e-12)
+    np.testing.assert_allclose(traj.setting_out[:, 1], 0, atol=1e-12)
+    np.testing.assert_allclose(traj["floor.force"][1:, 0], 0.7 * G + 2.0)
+
+
+def _pressed() -> sr.Mechanism:
+    """A puck on a floor, pushed along it and onto it."""
+    mech = sr.Mechanism("puck", planar=True)
+    carriage, puck = mech.body("carriage"), mech.body("puck", 0.7)
+    mech.prismatic("x", mech.ground, carriage, "x")
+    mech.prismatic("z", carriage, puck, "z")
+    mech.contact("floor", sr.plane_on(mech.ground, (0, 0), "z"), sr.point_on(puck))
+    mech.motor("x")
+    mech.motor("z")
+    return mech

@@ -208,3 +208,19 @@ def test_printed_code_and_headers_are_strict_c99(tmp_path):
         call = ["gcc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "-fsyntax-only"]
         done = subprocess.run([*call, str(source)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc to ask for its warnings")
+@pytest.mark.parametrize("name", ["pendulum", "stewart"])
+@pytest.mark.parametrize("reduced", [False, True])
+def test_integrators_compile_without_warnings(name, reduced, tmp_path):
+    import sarrus as sr
+    from sarrus.simulation.mode import shape_of
+
+    source = tmp_path / "integrators.c"
+    source.write_text(shape_of(sr.compile(sr.library.build(name))).source(reduced))
+    call = ["gcc", "-std=c99", "-O2", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-Wno-unused", f"-I{INCLUDE}"]
+    done = subprocess.run(
+        [*call, "-c", str(source), "-o", str(tmp_path / "o")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -21,6 +21,7 @@ import numpy as np
 
 from sarrus.analysis.dependence import Dependence, dependence
 from sarrus.analysis.joints import Bodies, Connection, Place
+from sarrus.dynamics.rubbing import refuse
 from sarrus.dynamics.solution import METRIC, Solution
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
@@ -148,6 +149,7 @@ def reactions(
         raise SarrusError("reactions: compliance={name: m/N, ...} belongs to metric='stiffness'; give both or neither")
     if state.count is not None:
         raise StateError("reactions: give one state (state.row(i) picks one from an array of states)")
+    refuse(system, active, "reactions")
     found = dependence(system, system.rank(state, active))
     solution = system.solve(state, u, f, active)
     bodies = Bodies.of(system) if isinstance(system.description, Model) else None

@@ -20,6 +20,7 @@ import numpy as np
 from sarrus.control.levels import Inequalities, Level, bounded, least, split
 from sarrus.control.patterns import Patterns
 from sarrus.dynamics.rank import scaled_rows
+from sarrus.dynamics.rubbing import refuse
 from sarrus.dynamics.state import State, checked_array
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError, UnknownNameError
@@ -103,6 +104,7 @@ def inverse_dynamics(
     Raises:
         StateError: if what was asked for makes no sense.
     """
+    refuse(system, active, "inverse_dynamics")
     states, wanted = _question(system, state, accelerations)
     scale = _scales(system, weights)
     low, high = input_limits(system, limits, "limits")

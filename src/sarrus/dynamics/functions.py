@@ -19,6 +19,7 @@ _COLUMNS = {
     "terms": lambda i: i in (1, 3, 4, 5),
     "position": lambda i: i in (0, 2),
     "frames": lambda i: i % 2 == 0,
+    "drag": lambda i: False,
 }
 
 
@@ -35,7 +36,8 @@ def symbolic_functions(terms: Terms, row_stages: Any) -> dict[str, Any]:
     dense = [ca.densify(e) for e in (x.M, x.h, x.A, x.gamma, x.phi, x.a, x.B, x.N)]
     energy = [ca.vertcat(x.kinetic, x.potential, x.dissipated, x.applied)]
     place = [x.t, x.q, x.p]
-    return {
+    drag = {} if x.drag is None else {"drag": Function("drag", full, [ca.densify(x.drag)])}
+    return drag | {
         "terms": Function("terms", full, ca.cse(dense)),
         "position": Function("position", place, ca.cse([dense[4], dense[2], dense[5], dense[7], dense[0]])),
         "energy": Function("energy", full, ca.cse(energy)),

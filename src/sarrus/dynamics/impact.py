@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sarrus.dynamics.rank import scaled_rows
+from sarrus.dynamics.rubbing import drag
 from sarrus.dynamics.state import State
+from sarrus.errors import StateError
 
 if TYPE_CHECKING:
     from sarrus.dynamics.system import System
@@ -143,6 +145,7 @@ def supporting(
     free, _ = _held(S, _rows(held, sides, set()), z, want)
     alone = signs * (S[normal] @ free - want[normal])
     sticking = {s.name for s in sides if s.others}
+    D = _friction(system, state, L, sides)
     idle = np.array([s.name in easing for s in sides], dtype=bool)
     size = np.linalg.norm(S[normal], axis=1) * (np.linalg.norm(z) + 1e-300) + np.abs(want[normal])
     sticking -= set(easing)
@@ -151,8 +154,8 @@ def supporting(
         N = signs[:, None] * project(S[normal])
         alpha = signs * (S[normal] @ base - want[normal])
         p = np.zeros(len(alpha))
-        p[~idle] = _complementary(N[~idle], alpha[~idle])
-        after = alpha + N @ (N.T @ p)
+        p[~idle] = _complementary(N[~idle], alpha[~idle], D[:, ~idle])
+        after = alpha + N @ ((N.T + D) @ p)
         needed = idle & (after < -1e-9 * size)
         if needed.any():
             idle &= ~needed
@@ -164,17 +167,34 @@ def supporting(
             break
         sticking -= gone
     shut = [s for s, on in zip(sides, closed, strict=True) if on]
-    if not _all_push(S, _rows(held, sides, sticking), shut, want - S @ z):
+    if not _all_push(S, _rows(held, sides, sticking), shut, want - S @ z, D[:, closed]):
         closed = p > 0  # redundant, and forces of least norm would pull at some: a set that does without them
     names = frozenset(s.name for s, on in zip(sides, closed, strict=True) if on)
     norms = _norms(system)
     return names, {s.name: float(a * norms[s.normal]) for s, a in zip(sides, alone, strict=True)}
 
 
-def _all_push(S: np.ndarray, rows: list[int], sides: Sequence[Side], missing: np.ndarray) -> bool:
+def _friction(system: System, state: State, L: np.ndarray, sides: Sequence[Side]) -> np.ndarray:
+    """L⁻¹D for each one-sided constraint, for a scaled multiplier of one; zeros where nothing rubs."""
+    layout, out = system.layout, np.zeros((len(L), len(sides)))
+    if layout.rubbing:
+        columns = np.linalg.solve(L, drag(system, state))
+        for k, side in enumerate(sides):
+            if side.name in layout.rubbing:
+                out[:, k] = columns[:, layout.rubbing.index(side.name)] / _norms(system)[side.normal]
+    return out
+
+
+def _all_push(S: np.ndarray, rows: list[int], sides: Sequence[Side], missing: np.ndarray, D: np.ndarray) -> bool:
     """Whether the constraint forces of least norm, those that a simulation has, push at every one-sided constraint."""
     every = [*rows, *(s.normal for s in sides)]
-    lam = np.linalg.lstsq(S[every].T, np.linalg.pinv(S[every], rcond=1e-9) @ missing[every], rcond=1e-9)[0]
+    S, missing = S[every], missing[every]
+    if D.any():  # λ = (S Sᵀ)⁺(missing - S D λ_N)
+        least = np.linalg.pinv(S.T, rcond=1e-9) @ np.linalg.pinv(S, rcond=1e-9)
+        rub = S @ np.hstack([np.zeros((len(D), len(rows))), D])
+        lam = np.linalg.solve(np.eye(len(every)) + least @ rub, least @ missing)
+    else:
+        lam = np.linalg.lstsq(S.T, np.linalg.pinv(S, rcond=1e-9) @ missing, rcond=1e-9)[0]
     normal = np.array([s.sign for s in sides]) * lam[len(rows) :]
     return bool(np.all(normal >= -1e-9 * np.max(np.abs(lam), initial=0.0)))
 
@@ -204,10 +224,12 @@ def _held(S, rows, w, want):
     return w - step, lambda x: x - (x @ V) @ V.T
 
 
-def _complementary(N: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Solve p ≥ 0, N Nᵀ p + q ≥ 0, pᵀ(N Nᵀ p + q) = 0."""
+def _complementary(N: np.ndarray, q: np.ndarray, D: np.ndarray | None = None) -> np.ndarray:
+    """Solve p ≥ 0, W p + q ≥ 0, pᵀ(W p + q) = 0 with W = N (Nᵀ + D), D being friction that goes with p."""
     from scipy.optimize import nnls
 
+    if D is not None and D.any():
+        return _with_friction(N @ (N.T + D), q, _complementary(N, q) > 0)
     if not len(q) or np.all(q >= 0):
         return np.zeros(len(q))
     c = np.linalg.lstsq(N, q, rcond=1e-12)[0]  # N c = q, so that the conditions are those of min |Nᵀ p + c|
@@ -217,3 +239,23 @@ def _complementary(N: np.ndarray, q: np.ndarray) -> np.ndarray:
     if on.any():  # once more for the set that was found: nnls works with normal equations
         out[on] = np.maximum(np.linalg.lstsq(N[on].T, -c, rcond=1e-12)[0], 0.0)
     return out
+
+
+def _with_friction(W: np.ndarray, q: np.ndarray, on: np.ndarray) -> np.ndarray:
+    """The same for a matrix that is not symmetric, by Murty's least-index pivoting from a first guess of who pushes.
+
+    It ends if every principal minor of W is positive, as it is for small friction.
+    """
+    on, small = on.copy(), 1e-12 * float(np.max(np.abs(q), initial=0.0))
+    for _ in range(50 + 2 ** min(len(q) + 2, 10)):
+        p = np.zeros(len(q))
+        if on.any():
+            p[on] = np.linalg.lstsq(W[np.ix_(on, on)], -q[on], rcond=1e-12)[0]
+        wrong = np.flatnonzero((on & (p < 0)) | (~on & (W @ p + q < -small)))
+        if not wrong.size:
+            return p
+        on[wrong[0]] = not on[wrong[0]]
+    raise StateError(
+        "contacts with friction: no contact forces belong to this state (Painlevé's paradox); expected a smaller "
+        "friction, or contacts that stick"
+    )

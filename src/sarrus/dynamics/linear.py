@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sarrus.dynamics.rank import scaled_rows
+from sarrus.dynamics.rubbing import refuse
 from sarrus.dynamics.state import State
 from sarrus.errors import StateError
 
@@ -129,6 +130,7 @@ def linearise(system: System, state: State, u: Any = None, active: Mapping[str, 
     layout = system.layout
     if state.count is not None:
         raise StateError("linearise: give one state (state.row(i) picks one from an array of states)")
+    refuse(system, active, "System.linearise")
     solution = system.solve(state, u, None, active)
     inputs = np.zeros(layout.nu) if u is None else np.array(u, dtype=float)
     flags = system.active_rows(active)

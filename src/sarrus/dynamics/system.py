@@ -362,6 +362,11 @@ class System:
                 checked_array(what, values, len(names), names)
             except StateError as error:
                 return error
+        if np.any(np.isneginf(report[..., 4])):
+            return StateError(
+                f"{self.name}: with this friction no contact forces belong to this state (Painlevé's paradox); "
+                f"expected a smaller coefficient at {', '.join(map(repr, self.layout.rubbing))}, or contacts that stick"
+            )
         return StateError(
             f"{self.name}: the mass matrix is not positive definite, or a term is not finite, at this state "
             f"(smallest pivot {np.min(report[..., 4]):.3g}); check masses, inertias, parameters and forces"

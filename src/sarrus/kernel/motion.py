@@ -69,9 +69,11 @@ class Shape:
                 lines.append(f"SR_TABLE int sr_{name}_{letter}[] = {{{values}}};")
         return "\n".join([*lines, tables(), ""])
 
-    def source(self) -> str:
-        """C text of the integrators."""
-        return "\n".join([self.head(), *(f'#include "sarrus_{name}.h"' for name in _HEADERS), ""])
+    def source(self, reduced: bool = False) -> str:
+        """C text of the integrators, of those whose steps carry reduced quasi-velocities if wanted."""
+        return "\n".join(
+            [f"#define SR_QUASI {int(reduced)}", self.head(), *(f'#include "sarrus_{name}.h"' for name in _HEADERS), ""]
+        )
 
 
 class _Options(ctypes.Structure):
@@ -163,8 +165,8 @@ class _Integrators(NamedTuple):
 
 
 @cache
-def _integrators(shape: Shape) -> _Integrators:
-    path = build_library(shape.source())
+def _integrators(shape: Shape, reduced: bool) -> _Integrators:
+    path = build_library(shape.source(reduced))
     library = ctypes.CDLL(str(path))
     crossing, motion = _structures(shape.nq, shape.nv, shape.kept)
     library.sarrus_motion_size.restype = library.sarrus_radau_size.restype = _long
@@ -213,10 +215,17 @@ class Motion:
     ROWS = 4096
     PASSAGES = 512
 
-    def __init__(self, shape: Shape, machine: Path, row_room: int | None = None):
-        """Load the integrators for a shape of machine and the functions of the machine's library."""
+    def __init__(self, shape: Shape, machine: Path, row_room: int | None = None, reduced: bool = False):
+        """Load the integrators for a shape of machine and the functions of the machine's library.
+
+        Args:
+            shape: of the machine.
+            machine: path of its library.
+            row_room: rows of the record to make room for.
+            reduced: whether steps carry reduced quasi-velocities (see `carry`).
+        """
         self.shape = shape
-        self._compiled = compiled = _integrators(shape)
+        self._compiled = compiled = _integrators(shape, reduced)
         self.path = compiled.path
         self.raw = compiled.motion()
         self.address = ctypes.addressof(self.raw)

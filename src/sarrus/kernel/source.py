@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import casadi as ca
 
 from sarrus.kernel.printer import c_function
+from sarrus.symbolic.algebra import Function
 from sarrus.symbolic.stages import Stages
 from sarrus.symbolic.terms import Terms
 
@@ -33,6 +34,7 @@ def machine_source(terms: Terms, stages: Stages, fast: ca.Function) -> str:
         "SR_NA": stages.terms.numel_out(1),
         "SR_NL": stages.factor.numel_out(0),
         "SR_NY": len(stages.y_index),
+        "SR_RUBBING": len(layout.rubbing),
     }
     parts = ['#include "sarrus_real.h"', *(f"#define {key} {value}" for key, value in sizes.items())]
     parts.append(_table("sr_kept", stages.kept))
@@ -48,11 +50,19 @@ def machine_source(terms: Terms, stages: Stages, fast: ca.Function) -> str:
         "finish": stages.finish,
     }
     parts += [c_function(functions[name], *arguments) for name, arguments in _STAGES.items()]
+    if layout.rubbing:
+        parts.append(_table("sr_rubbing_row", [stages.kept.index(row) for row in layout.rubbing_rows]))
+        parts.append(c_function(_drag(terms), ["t", "q", "v", "p"], ["drag"]))
     parts += ['#include "sarrus_solve.h"', "#ifndef __CUDACC__"]
     parts.append(_table("sr_m_row", [i for i, _ in stages.mass_index]))
     parts.append(_table("sr_m_col", [j for _, j in stages.mass_index]))
     parts += ['#include "sarrus_host.h"', "#endif", ""]
     return "\n".join(parts)
+
+
+def _drag(terms: Terms) -> ca.Function:
+    """The friction of each contact for a normal force of 1 N, one after the other."""
+    return Function("sr_drag", [terms.t, terms.q, terms.v, terms.p], [ca.densify(ca.vec(terms.drag))])
 
 
 def _table(name: str, values: Sequence[int]) -> str:

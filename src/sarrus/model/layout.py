@@ -53,6 +53,7 @@ class Layout:
         angles: whether each velocity coordinate turns.
         length: a typical length of the machine [m].
         one_sided: constraints that only push: name -> (sign, restitution, law); see `parts.OneSided`.
+        rubbing: those of them with friction that depends on their force, in the order of `Terms.drag`.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Layout:
     angles: tuple[bool, ...] = ()
     length: float = 1.0
     one_sided: Mapping[str, tuple[float, float, str]] = field(default_factory=dict)
+    rubbing: tuple[str, ...] = ()
 
     @property
     def nq(self) -> int:
@@ -92,6 +94,11 @@ class Layout:
     def m(self) -> int:
         """Number of constraint rows."""
         return len(self.rows)
+
+    @property
+    def rubbing_rows(self) -> list[int]:
+        """The rows whose multipliers are the normal forces of the contacts with friction."""
+        return [self.group_rows(name).start for name in self.rubbing]
 
     def group_rows(self, group: str) -> slice:
         """The rows of one group."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sarrus.model.expression import as_array, as_number
+from sarrus.model.expression import Scalar, as_array, as_number, numeric
 from sarrus.model.features import body_name, point
 from sarrus.model.geometry import rotation_matrix, unit_axis
 from sarrus.model.parts import (
@@ -241,7 +241,7 @@ class Mechanism:
 
     def contact(
         self, name: str, plane: Feature, point: Feature, *, restitution: float = 0.0, sticking: bool = False,
-        law: str = "newton", lifts: bool = True,
+        law: str = "newton", lifts: bool = True, friction: Any = 0.0, slip_speed: Any = 1e-3,
     ) -> None:  # fmt: skip
         """A point that cannot pass a plane but may leave it: a foot, a stop, a finger.
 
@@ -254,7 +254,11 @@ class Mechanism:
             law: "newton" or "poisson"; they differ where several contacts are hit at once.
             lifts: whether it opens and closes by itself. If not it is an ordinary constraint, which also pulls, to be
                 switched on and off by events.
+            friction: Coulomb's coefficient μ: a force μ N against the slip, N being the normal force at the same
+                instant. Impacts are without friction.
+            slip_speed: the friction is μ N tanh(slip / slip_speed) [m/s]; what should stick creeps below this speed.
         """
+        dry = isinstance(friction, Scalar) or np.any(np.asarray(friction) != 0)
 
         def build() -> Touch:
             if (plane.kind, point.kind) != ("plane", "point"):
@@ -262,7 +266,12 @@ class Mechanism:
                     "needs plane=plane_on(body, at, normal) and point=point_on(body, at), "
                     f"got {plane.kind}_on and {point.kind}_on"
                 )
-            return Touch(name, plane, point, bool(sticking))
+            if dry and (sticking or not lifts):
+                other = "sticking=True, which holds the point" if sticking else "lifts=False, whose force also pulls"
+                raise ValueError(f"friction={friction} does not go with {other}; give one of them")
+            if dry and not float(numeric(slip_speed)) > 0:
+                raise ValueError(f"slip_speed is {slip_speed}; expected a positive number [m/s]")
+            return Touch(name, plane, point, bool(sticking), as_number(friction), as_number(slip_speed))
 
         self._constraint("touches", "contact", name, build)
         if lifts:

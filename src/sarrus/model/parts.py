@@ -160,12 +160,17 @@ class Rolling:
 
 @dataclass(frozen=True, eq=False)
 class Touch:
-    """A point that stays on the side of a plane to which its normal points; with `sticking` it does not slip either."""
+    """A point that stays on the side of a plane to which its normal points; with `sticking` it does not slip either.
+
+    Otherwise it may rub: -friction · N · (direction of slip) · tanh(slip / speed), N being its normal force.
+    """
 
     name: str
     plane: Feature
     point: Feature
     sticking: bool
+    friction: Any = 0.0
+    speed: Any = 1.0
 
 
 @dataclass(frozen=True, eq=False)

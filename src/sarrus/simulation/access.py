@@ -85,7 +85,12 @@ def residuals(traj: Trajectory) -> evaluate.Residuals:
 
 def energy(traj: Trajectory) -> Energy:
     """Energies and powers at each row."""
-    parts = [evaluate.energies(system, states(traj, rows)) for rows, _, system in traj.pieces()]
+    parts = []
+    for rows, _, system in traj.pieces():
+        where = states(traj, rows)
+        found = evaluate.energies(system, where)
+        rubbed = evaluate.friction_power(system, where, traj.lam[rows])
+        parts.append(replace(found, dissipated=found.dissipated - rubbed))
     return Energy(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Energy)))
 
 

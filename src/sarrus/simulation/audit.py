@@ -3,10 +3,11 @@
 Everything is computed again from t, q, v, a and u alone. Closures, velocities and accelerations are compared with
 Φ = 0, A v = a and A v̇ = γ; these with M v̇ + h = B u + Aᵀλ for the best λ; and the energy with the work done:
 
-    J(t) - J(0) = ∫ (vᵀB u + λᵀa + applied - dissipated - ∂L/∂t) dt + jumps at events,   J = vᵀ∂T/∂v - T + V,
+    J(t) - J(0) = ∫ (vᵀB u + λᵀa + vᵀD λ_N + applied - dissipated - ∂L/∂t) dt + jumps at events,   J = vᵀ∂T/∂v - T + V,
 
-where J = T + V for every machine of bodies, L = T - V, and λᵀa is the power of constraints that move. The integral uses
-three Gauss points between two rows, where the motion is interpolated; half the rows, left out, tell what it resolves.
+where J = T + V for every machine of bodies, L = T - V, λᵀa is the power of constraints that move and vᵀD λ_N that of
+friction at contacts. The integral uses three Gauss points between two rows, where the motion is interpolated; half the
+rows, left out, tell what it resolves.
 """
 
 from __future__ import annotations
@@ -359,7 +360,8 @@ def _work(traj: Trajectory, r: Residuals, kept: np.ndarray) -> np.ndarray:
         flags = system.active_rows(segment.active)
         _, power = balance(system, bool(np.any(traj.u[rows])))
         moving = bool(np.any(r.drive[rows]))
-        if power is None and not moving:
+        rubbing = bool(np.any(flags[system.layout.rubbing_rows]))
+        if power is None and not moving and not rubbing:
             continue
         for first in range(0, mine.size, 8192):  # bounds memory
             part = mine[first : first + 8192]
@@ -372,14 +374,15 @@ def _work(traj: Trajectory, r: Residuals, kept: np.ndarray) -> np.ndarray:
                 if power is not None:
                     inputs = [when[:, None], spot, speed, push, system.p]
                     total += evaluate.evaluate(power, inputs, part.size)[0][:, 0, 0]
-                if moving:
+                if moving or rubbing:
                     total += _drive_power(system, State(system.layout, spot, speed, when), push, flags)
                 gains[part + 1] += total * width * weight / 2
     return np.cumsum(gains)
 
 
 def _drive_power(system: System, state: State, u: np.ndarray, flags: np.ndarray) -> np.ndarray:
-    """λᵀa, the power of constraints that move."""
+    """λᵀa + vᵀD λ_N, the power of constraints that move and of friction at contacts."""
     _, lam = evaluate.solve_rows(system, state, u, flags)
+    lam = lam * flags
     speeds = np.concatenate([x.a for _, x in evaluate.terms_in_chunks(system, state)])
-    return np.einsum("nm,nm->n", lam * flags, speeds)
+    return np.einsum("nm,nm->n", lam, speeds) + evaluate.friction_power(system, state, lam)

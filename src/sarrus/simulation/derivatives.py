@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sarrus.dynamics.system import System
+from sarrus.errors import StateError
 from sarrus.kernel import cache
 from sarrus.kernel.library import build_library
 from sarrus.simulation.evaluate import stored, symbols
@@ -25,12 +26,19 @@ def jacobian(system: System) -> Any:
 
 def discrete(system: System) -> Any:
     """The compiled function (t, q0, v0, delta, h, u, p, on, push, rest, right)."""
+    if system.layout.rubbing:
+        raise StateError(
+            "method 'variational' does not know friction that depends on the contact force, which "
+            f"{', '.join(map(repr, system.layout.rubbing))} has; use 'dop853', or 'radau' where things stick"
+        )
     return system.functions.once("compiled discrete", lambda: _compiled(system, "discrete"))
 
 
 def _compiled(system: System, name: str) -> Any:
     texts = system.functions.texts
-    key = cache.key_of(Path(__file__).read_bytes(), name, texts["terms"], texts["energy"], repr(system.kept))
+    key = cache.key_of(
+        Path(__file__).read_bytes(), name, texts["terms"], texts["energy"], texts.get("drag", ""), repr(system.kept)
+    )
     found = cache.fetch(key, "c")
     if found is None:
         source = _jacobian_source(system) if name == "jacobian" else _discrete_source(system)
@@ -67,6 +75,8 @@ def _jacobian_source(system: System) -> str:
     dynamics = s["M"] @ s["a"] + s["h"] - A.T @ lam[kept]
     if x.nu:
         dynamics -= s["B"] @ s["u"]
+    if x.rubbing:
+        dynamics -= stored(system, "drag").call([s[k] for k in ("t", "q", "v", "p")])[0] @ lam[x.rubbing_rows]
     equations = ca.vertcat(dynamics, on * (A @ s["a"] - s["gamma"][kept]))
     Rq = ca.sparsify(ca.jacobian(equations, s["q"]) @ s["N"])
     Rv = ca.sparsify(ca.jacobian(equations, s["v"]))

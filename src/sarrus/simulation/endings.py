@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sarrus.dynamics.rubbing import closed, grip
 from sarrus.simulation.callbacks import Shared, defined_at, place_of
 from sarrus.simulation.status import Status, where
 
@@ -24,6 +25,11 @@ def failure(run: Run | IdaRun, code: str) -> Status:
     place = f"at {where(layout, q)}"
     if code == "call failed":
         return _called(run, t, place)
+    if layout.rubbing and code in ("not finite", "too small") and closed(system, run.mode.active):
+        grips = grip(system, run.state(), run.mode.active)
+        if not grips > 0.05:
+            names = ", ".join(map(repr, closed(system, run.mode.active)))
+            return Status("jammed", f"contact {names} {place} (determinant {grips:.2g}; it is 1 without friction)", t)
     speed = np.abs(v) / np.array(layout.scales)
     usual = max(float(np.max(np.abs(run.start.v) / np.array(layout.scales), initial=0)), 1.0)
     if speed.size and not float(speed.max()) < WILD * usual:

@@ -99,6 +99,19 @@ def terms_in_chunks(system: System, state: State) -> Iterator[tuple[slice, TermV
         yield slice(start, stop), TermValues(*(x[:, :, 0] if k in (1, 3, 4, 5) else x for k, x in enumerate(values)))
 
 
+def drag_at(system: System, state: State) -> np.ndarray:
+    """D of `dynamics.rubbing` at an array of states, shape (count, nv, contacts with friction)."""
+    function = stored(system, "drag")
+    return evaluate(function, [times(state), state.q, state.v, system.p], state.count or 0)[0]
+
+
+def friction_power(system: System, state: State, lam: np.ndarray) -> np.ndarray:
+    """vᵀ D λ_N, what friction at contacts puts in at an array of states, never positive while they push."""
+    if not system.layout.rubbing:
+        return np.zeros(state.count or 0)
+    return np.einsum("ni,nic,nc->n", state.v, drag_at(system, state), lam[:, system.layout.rubbing_rows])
+
+
 def energies(system: System, state: State) -> Energy:
     """Energies and powers at an array of states (as `System.energy`, faster)."""
     function = stored(system, "energy")
@@ -130,7 +143,8 @@ def generalised_force(system: System, state: State, a: np.ndarray, u: np.ndarray
 def solve_rows(system: System, state: State, u: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations and multipliers at an array of states that all have the same active rows."""
     groups = {g: bool(np.all(active[system.layout.group_rows(g)])) for g in system.groups}
-    vdot, lam, _ = system._solve(state, u, None, {g: on for g, on in groups.items() if not on})
+    usual = system.layout.one_sided  # which are off unless told
+    vdot, lam, _ = system._solve(state, u, None, {g: on for g, on in groups.items() if on == (g in usual)})
     return vdot, lam
 
 
@@ -178,6 +192,8 @@ def residuals(system: System, state: State, a: np.ndarray, u: np.ndarray, flags:
         u: inputs.
         flags: 1 for each active constraint row, 0 for those switched off.
     """
+    from sarrus.dynamics.state import State
+
     parts = []
     for rows, x in terms_in_chunks(system, state):
         v, acc, push = state.v[rows], a[rows], _times(x.B, u[rows])
@@ -187,6 +203,11 @@ def residuals(system: System, state: State, a: np.ndarray, u: np.ndarray, flags:
         target = y.sum(axis=-1)
         U, sigma, Vt = _factors(S)
         use = sigma > system.tolerance
+        rub = np.zeros_like(target)
+        if system.layout.rubbing:
+            here = State(system.layout, state.q[rows], v, times(state)[rows, 0])
+            rub = _friction(system, np.linalg.solve(L, drag_at(system, here)), flags, target, (U, sigma, Vt))
+            target = target - rub
         along = np.where(use, _times(Vt, target), 0.0)
         mu = _times(U, along / np.where(use, sigma, 1.0))
         lam = np.zeros((len(v), system.layout.m))
@@ -201,12 +222,26 @@ def residuals(system: System, state: State, a: np.ndarray, u: np.ndarray, flags:
                 np.abs(_times(x.A, acc) - x.gamma) * flags,
                 (_times(np.abs(x.A), np.abs(acc)) + np.abs(x.gamma)) * flags,
                 np.linalg.norm(target - reaction, axis=-1),
-                np.linalg.norm(y, axis=-2).sum(axis=-1) + np.linalg.norm(reaction, axis=-1),
+                np.linalg.norm(y, axis=-2).sum(axis=-1) + np.linalg.norm(reaction + rub, axis=-1),
                 np.sum(use, axis=-1),
                 np.abs(x.a) * flags,
             )
         )
     return Residuals.joined(parts)
+
+
+def _friction(
+    system: System, drag: np.ndarray, flags: np.ndarray, target: np.ndarray, factors: tuple[np.ndarray, ...]
+) -> np.ndarray:
+    """The part of L⁻¹(M a + h - B u) that is friction at contacts: drag λ_N, with λ of what is left, drag = L⁻¹D."""
+    U, sigma, Vt = factors
+    inverse = np.where(sigma > system.tolerance, 1 / np.where(sigma > 0, sigma, 1.0), 0.0)
+    on = [k for k, row in enumerate(system.layout.rubbing_rows) if flags[row]]
+    index = [system.kept.index(system.layout.rubbing_rows[k]) for k in on]
+    drag = drag[:, :, on]
+    normals = (U[:, index] * inverse[:, None]) @ Vt / system.norms[index][:, None]  # target -> λ_N
+    lam = np.linalg.solve(np.eye(len(on)) + normals @ drag, (normals @ target[..., None]))
+    return (drag @ lam)[..., 0]
 
 
 def corrected(

@@ -11,6 +11,7 @@ import numpy as np
 from sarrus.dynamics.manifold import plain_map
 from sarrus.dynamics.positions import Request, find_positions
 from sarrus.dynamics.rank import scaled_rows
+from sarrus.dynamics.rubbing import closed
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
@@ -95,7 +96,8 @@ class Mode:
         """Tell the integrator, which is at a state in this mode, how many of the rows are independent."""
         raw, flags = motion.raw, self.flags[self.system.kept_index]
         raw.rank = motion.generic_rank() if len(flags) else 0
-        raw.dependent = int(raw.rank < int(flags.sum()))
+        # where contacts rub all rows stay: how they share a force decides about the friction
+        raw.dependent = int(raw.rank < int(flags.sum()) and not closed(self.system, self.active))
 
     def settled(self, state: State, precision: float) -> State:
         """The state moved onto the active constraints by the least change in the mass metric.

@@ -46,13 +46,28 @@ class Plan:
     baumgarte: tuple[float, float]
 
     @property
+    def reduced(self) -> bool:
+        """Whether steps carry reduced quasi-velocities."""
+        return self.form is not None and self.form.name == "quasi-velocity"
+
+    @property
     def implicit(self) -> bool:
         """Whether the equations are those of a differential-algebraic form, so that steps are too."""
         return self.form is not None and self.form.index > 0
 
+    def suits(self, system: System) -> None:
+        """Refuse a machine with forces that only the default formulation knows."""
+        if self.form is None or self.form.name == "baumgarte" or not system.layout.rubbing:
+            return
+        raise StateError(
+            f"formulation {self.form.name!r} does not know friction that depends on the contact force, which "
+            f"{', '.join(map(repr, system.layout.rubbing))} has; use the default formulation"
+        )
+
     def enter(self, motion: Motion, system: System, settings: Settings) -> Any:
         """Put the formulation's right-hand side, or its steps, in place of the default ones; what has to be kept."""
         motion.raw.method = METHODS.index(_LIKE.get(settings.method, settings.method))
+        self.suits(system)
         if self.form is None or self.form.name == "baumgarte":
             return None
         if self.implicit:
@@ -66,7 +81,7 @@ class Plan:
 
         motion.tail(choice(system, self.form))
         motion.call("state", right_hand_side(system))
-        if self.form.name == "quasi-velocity":
+        if self.reduced:
             motion.carry(*quasi_velocities(system, self.form))
         return None
 

@@ -51,7 +51,7 @@ class Run:
         self._clear()
         self.law = make(state, settings, self.shared)
         self.guards = make_guards(self.watched, state, settings.t_end, self.shared)
-        self.motion = Motion(shape_of(mode.system), _path(mode.system), _room(settings))
+        self.motion = Motion(shape_of(mode.system), _path(mode.system), _room(settings), self.plan.reduced)
         self.form = self.plan.enter(self.motion, mode.system, settings)
         self._prepare(held)
         self._tell()

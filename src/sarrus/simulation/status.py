@@ -34,6 +34,11 @@ _ENDINGS = {
         "Check inputs, user loads and parameters at this time and position (a division by zero, the root of a negative "
         "number, a table that ends too early).",
     ),
+    "jammed": (
+        "stopped because friction jams a contact: no contact forces belong to the motion that comes next",
+        "This is Painlevé's paradox of rigid bodies with friction; take a smaller coefficient, let the contact stick, "
+        "or give it a body that yields on a spring.",
+    ),
     "step too small": (
         "stopped because the step size fell to nothing",
         "Look for a force that jumps or grows without bound there and give it as an event; for a stiff machine use "

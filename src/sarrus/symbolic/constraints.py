@@ -81,19 +81,40 @@ def _touch(k: Kinematics, c: Touch) -> Block:
 
 def _on_plane(k: Kinematics, name: str, plane: Feature, contact: Any, velocity: Any, held: bool) -> Block:
     """Height of a place over a plane and, if it is held, the slip of material that moves there with this velocity."""
-    under = k.link(plane.body)
-    t1, t2, n = (under.R @ SX(plane.frame[:, i]) for i in range(3))
+    n = k.link(plane.body).R @ SX(plane.frame[:, 2])
     phi = ca.dot(n, contact - k.position(plane))
     A0, a0, g0 = holonomic(k, phi)
     rows = [Row(name, "height", "m", True)]
     if not held:
         return Block(rows, phi, A0, a0, g0, phi)
-    slip = velocity - under.R @ under.v - cross(k.omega(plane.body), contact - under.p)
-    slips = ca.vertcat(ca.dot(t1, slip), ca.dot(t2, slip))
+    slips = _slips(k, plane, contact, velocity)
     A1, a1, g1 = pfaffian(k, slips)
     rows += [Row(name, "slip-1", "m", False), Row(name, "slip-2", "m", False)]
     stack = [ca.vertcat(*pair) for pair in ((phi, SX.zeros(2, 1)), (A0, A1), (a0, a1), (g0, g1))]
     return Block(rows, stack[0], stack[1], stack[2], stack[3], ca.vertcat(phi, slips))
+
+
+def _slips(k: Kinematics, plane: Feature, contact: Any, velocity: Any) -> Any:
+    """Velocity of material at a place of a plane, along its two axes and relative to it."""
+    under = k.link(plane.body)
+    slip = velocity - under.R @ under.v - cross(k.omega(plane.body), contact - under.p)
+    return ca.vertcat(*[ca.dot(under.R @ SX(plane.frame[:, i]), slip) for i in range(2)])
+
+
+def rubbing(k: Kinematics, c: Touch) -> Any:
+    """Generalised friction of a contact for a normal force of 1 N: -μ Tᵀ s/|s| tanh(|s|/speed), T = ∂s/∂v."""
+    s = ca.simplify(_slips(k, c.plane, k.position(c.point), k.velocity(c.point)))
+    speed, moving = k.number(c.speed), [s[i] for i in range(2) if not s[i].is_zero()]
+    if not moving:
+        return SX(k.nv, 1)
+    if len(moving) == 1:
+        share = ca.tanh(moving[0] / speed)
+    else:  # tanh(x)/x as a function of x², by its series where the root has no derivative
+        square = ca.dot(s, s) / speed**2
+        low, x = ca.fmin(square, 1e-3), ca.sqrt(ca.fmax(square, 1e-3))
+        series = 1 - low / 3 + 2 * low**2 / 15 - 17 * low**3 / 315 + 62 * low**4 / 2835
+        share = ca.vertcat(*moving) / speed * ca.if_else(square < 1e-3, series, ca.tanh(x) / x)
+    return -k.number(c.friction) * (ca.jacobian(ca.vertcat(*moving), k.v).T @ share)
 
 
 def _custom(k: Kinematics, c: Custom) -> Block:

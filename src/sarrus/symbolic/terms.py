@@ -9,12 +9,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from sarrus.model.expression import numeric
+from sarrus.model.expression import Scalar, numeric
 from sarrus.model.layout import Layout, Row, Turn
-from sarrus.model.parts import GROUND, Feature, Model
+from sarrus.model.parts import GROUND, Feature, Model, Touch
 from sarrus.model.tree import Tree, span
 from sarrus.symbolic.algebra import SX
-from sarrus.symbolic.constraints import constraint_blocks
+from sarrus.symbolic.constraints import constraint_blocks, rubbing
 from sarrus.symbolic.dynamics import TreeDynamics
 from sarrus.symbolic.kinematics import Kinematics
 
@@ -27,6 +27,8 @@ class Terms:
         layout: names, sizes and slices.
         frames: name -> (position, rotation matrix) in the world.
         guards: signs that must be positive at a true assembly (aligned axes), with the group they belong to.
+        drag: D, one column for each contact with friction: its generalised force for a normal force of 1 N, so that
+            M v̇ + h = B u + f + Aᵀλ + D λ_N.
     """
 
     layout: Layout
@@ -48,6 +50,7 @@ class Terms:
     applied: Any
     frames: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     guards: tuple[tuple[str, Any], ...] = ()
+    drag: Any = None
 
 
 def derive(model: Model) -> Terms:
@@ -68,8 +71,17 @@ def derive(model: Model) -> Terms:
         kinetic=dynamics.kinetic, potential=dynamics.potential,
         dissipated=dynamics.dissipated, applied=dynamics.applied,
         frames=_frames(k), guards=tuple((b.rows[0].group, g) for b in blocks for g in b.guards),
-        **stack,
+        drag=_drag(k), **stack,
     )  # fmt: skip
+
+
+def _drag(k: Kinematics) -> Any:
+    columns = [rubbing(k, touch) for touch in _rubbing(k.model)]
+    return ca.horzcat(*columns) if columns else None
+
+
+def _rubbing(model: Model) -> list[Touch]:
+    return [touch for touch in model.touches if isinstance(touch.friction, Scalar) or touch.friction != 0]
 
 
 def actuator_rates(k: Kinematics) -> list[Any]:
@@ -126,6 +138,7 @@ def _layout(model: Model, tree: Tree, rows: tuple[Row, ...]) -> Layout:
         {a.name: a.limits for a in model.actuators if a.limits is not None},
         tuple(map(float, initial)), tuple(1.0 if turn else length for turn in angles),
         tuple(angles), length, {x.name: (x.sign, x.restitution, x.law) for x in model.one_sided},
+        tuple(touch.name for touch in _rubbing(model)),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from sarrus.dynamics.formulations.multiplier import DAE, MULTIPLIER
 from sarrus.dynamics.formulations.point import multipliers, point_at
 from sarrus.dynamics.formulations.projection import PROJECTION
 from sarrus.dynamics.formulations.record import Formulation
+from sarrus.dynamics.rubbing import refuse
 from sarrus.errors import SarrusError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def solve_with(
         parts = [solve_with(system, state.row(i), _row(u, i), _row(f, i), active, form) for i in range(state.count)]
         vdot, lam = zip(*parts, strict=True)
         return np.stack(vdot), np.stack(lam)
+    refuse(system, active, f"formulation {form.name!r}")
     point = point_at(system, state, u, f, active)
     vdot, force = form.evaluate(point, form.options)
     return vdot, multipliers(system, point, force)

@@ -20,6 +20,7 @@ from sarrus.dynamics.formulations.projection import mean_inertia
 from sarrus.dynamics.formulations.rates import christoffel, inertia_slopes, rates
 from sarrus.dynamics.formulations.record import is_automatic_or_nonzero, is_automatic_or_positive
 from sarrus.dynamics.formulations.sections import polar_section, polar_section_rate, transport_rate
+from sarrus.dynamics.rubbing import refuse
 from sarrus.dynamics.state import State
 from sarrus.errors import StateError, UnknownNameError
 
@@ -339,6 +340,7 @@ def matrices(
     gamma: Any = "auto", factor: str = "cholesky", reference: Any = None,
 ) -> Matrices:  # fmt: skip
     """Matrices at one state; see `System.matrices`."""
+    refuse(system, active, "System.matrices")
     point = point_at(system, state, u, f, active)
     if not is_automatic_or_positive(mu):
         raise StateError(f"mu={mu!r}: expected 'auto' or a positive number")

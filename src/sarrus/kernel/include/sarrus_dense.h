@@ -43,7 +43,7 @@ SR_FN void sr_bend(const sr_dense *d, real *out) {
 }
 
 /* is it v_r that the polynomial gives? That of order 8 has the values that the step carried. */
-SR_FN int sr_is_carried(const sr_motion *m) { return m->quasi && m->dense.kind == SR_EIGHT; }
+SR_FN int sr_is_carried(const sr_motion *m) { return SR_QUASI && m->dense.kind == SR_EIGHT; }
 
 /* configuration and velocity inside the step, not yet brought back to the constraints */
 SR_FN void sr_glance(sr_motion *m, real s, real *q, real *v) {

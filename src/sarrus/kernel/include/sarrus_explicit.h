@@ -46,7 +46,7 @@ SR_FN int sr_begin(sr_motion *m, sr_trial *x) {
 }
 
 /* error weights of a step to y1 that carried reduced quasi-velocities, and its errors as those of (delta, v) */
-SR_ASIDE void sr_reduced_errors(const sr_motion *m, const sr_trial *x, real h, real *w, real *e, real *more) {
+SR_FN void sr_reduced_errors(const sr_motion *m, const sr_trial *x, real h, real *w, real *e, real *more) {
   real y[SR_DIM(SR_NY2)];
   for (int i = 0; i < SR_NY2; i++) y[i] = x->y1[i];
   sr_in_velocities(m, y, 1);
@@ -55,21 +55,8 @@ SR_ASIDE void sr_reduced_errors(const sr_motion *m, const sr_trial *x, real h, r
   if (more) sr_in_velocities(m, more, 0);
 }
 
-SR_ASIDE int sr_reduced_stages(sr_motion *m, sr_trial *x, real h, const real *a, const real *c, int width, int first,
-                               int last) {
-  real y[SR_DIM(SR_NY2)];
-  for (int i = first; i < last; i++) {
-    sr_combine(x, h, a + i * width, i, y);
-    const real s = sr_slope_nearby(m, m->t + c[i] * h, y, x->k[i]);
-    if (s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
-    sr_weigh(x, s, m->t + c[i] * h, y);
-  }
-  return 0;
-}
-
 /* stages first ... last - 1 of a table whose row i starts at a + i * width; 0, or why it failed */
 SR_FN int sr_stages(sr_motion *m, sr_trial *x, real h, const real *a, const real *c, int width, int first, int last) {
-  if (m->quasi) return sr_reduced_stages(m, x, h, a, c, width, first, last);
   real y[SR_DIM(SR_NY2)];
   for (int i = first; i < last; i++) {
     sr_combine(x, h, a + i * width, i, y);
@@ -90,7 +77,7 @@ SR_FN int sr_step_dop853(sr_motion *m, real h, sr_trial *x) {
     for (int j = 0; j < 12; j++) e3[i] += sr_dop853_e3[j] * x->k[j][i], e5[i] += sr_dop853_e5[j] * x->k[j][i];
   }
   sr_weights(m, h, m->v, x->y1 + SR_NV, w);
-  if (m->quasi) sr_reduced_errors(m, x, h, w, e3, e5);
+  if (SR_QUASI) sr_reduced_errors(m, x, h, w, e3, e5);
   const real n3 = sr_norm(e3, w), n5 = sr_norm(e5, w), under = sqrt(n5 * n5 + 0.01 * n3 * n3);
   x->error = under > 0 ? SR_STRICT8 * h * n5 * n5 / under : 0;
   return 0;
@@ -106,7 +93,7 @@ SR_FN int sr_step_dopri5(sr_motion *m, real h, sr_trial *x) {
     for (int j = 0; j < 7; j++) e[i] += h * sr_dopri5_e[j] * x->k[j][i];
   }
   sr_weights(m, h, m->v, x->y1 + SR_NV, w);
-  if (m->quasi) sr_reduced_errors(m, x, h, w, e, 0);
+  if (SR_QUASI) sr_reduced_errors(m, x, h, w, e, 0);
   x->error = SR_STRICT5 * sr_norm(e, w);
   return 0;
 }
@@ -122,7 +109,7 @@ SR_FN int sr_step_rk4(sr_motion *m, real h, sr_trial *x) {
 SR_FN int sr_step_euler(sr_motion *m, real h, sr_trial *x) {
   real y[SR_DIM(SR_NY2)];
   for (int i = 0; i < SR_NV; i++) y[SR_NV + i] = x->y1[SR_NV + i] = x->y0[SR_NV + i] + h * x->k[0][SR_NV + i];
-  if (m->quasi) sr_in_velocities(m, y, 1);
+  if (SR_QUASI) sr_in_velocities(m, y, 1);
   for (int i = 0; i < SR_NV; i++) x->y1[i] = h * y[SR_NV + i];
   return 0;
 }

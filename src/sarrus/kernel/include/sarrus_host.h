@@ -83,9 +83,9 @@ SR_EXPORT void sarrus_select(const real *t, const real *q, const sr_setup *s, re
   sr_select(t, q, s, chosen, report);
 }
 
-SR_EXPORT void sarrus_linear(const real *t, const real *q, const sr_setup *s, long count, const real *b,
+SR_EXPORT void sarrus_linear(const real *t, const real *q, const real *v, const sr_setup *s, long count, const real *b,
                              const real *gamma, real *x, real *mu, sr_report *report) {
-  sr_linear(t, q, s, count, b, gamma, x, mu, report);
+  sr_linear(t, q, v, s, count, b, gamma, x, mu, report);
 }
 
 #endif

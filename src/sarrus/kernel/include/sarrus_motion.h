@@ -13,6 +13,10 @@
 #include "sarrus_types.h"
 #include "sarrus_quasi.h"
 
+#ifndef SR_QUASI
+#define SR_QUASI 0 /* 1: steps carry reduced quasi-velocities */
+#endif
+
 enum { SR_NY2 = 2 * SR_NV };
 
 /* why a run came back */
@@ -74,8 +78,8 @@ typedef struct sr_motion {
   void (*correct)(const real *, const real *, const real *, const sr_setup *, real *, real *, real *, real *,
                   sr_report *);
   void (*select)(const real *, const real *, const sr_setup *, real *, sr_report *);
-  void (*linear)(const real *, const real *, const sr_setup *, long, const real *, const real *, real *, real *,
-                 sr_report *);
+  void (*linear)(const real *, const real *, const real *, const sr_setup *, long, const real *, const real *, real *,
+                 real *, sr_report *);
   /* (t, q, v, p, u): inputs; returns nonzero if it failed */
   long (*law)(const real *, const real *, const real *, const real *, real *);
   /* (t, q, v, lambda, u, p, g): guards of events */
@@ -129,7 +133,7 @@ typedef struct sr_motion {
   void *memory; /* of the implicit method */
   long failed, bad_guard; /* bad_guard: 1 + the index of the guard that was not a number */
   sr_loop *loop;          /* between the law and the machine; null: nothing */
-  const sr_quasi *quasi;  /* for steps in reduced quasi-velocities; null: steps in v */
+  const sr_quasi *quasi;  /* for steps in reduced quasi-velocities */
   void *section;          /* its memory */
 } sr_motion;
 
@@ -182,11 +186,10 @@ SR_FN real sr_acceleration(sr_motion *m, real t, const real *q, const real *v, c
   return report.accepted;
 }
 
-/* Steps in reduced quasi-velocities. Out of line, so that those in v are none the slower. */
-#define SR_ASIDE static __attribute__((noinline, cold))
+/* --- steps in reduced quasi-velocities, in integrators compiled for them (SR_QUASI) ---------------------------------- */
 
 /* y' at y = (delta, v_r), after the place was located */
-SR_ASIDE real sr_reduced_slope(sr_motion *m, real t, const real *q, const real *y, real *dy, sr_report *report) {
+SR_FN real sr_reduced_slope(sr_motion *m, real t, const real *q, const real *y, real *dy, sr_report *report) {
   real v[SR_DIM(SR_NV)];
   if (!(report->inertia > 0)) return -1;
   m->quasi->spread(m->section, y + SR_NV, 1, v);
@@ -198,7 +201,7 @@ SR_ASIDE real sr_reduced_slope(sr_motion *m, real t, const real *q, const real *
 }
 
 /* the same, in the basis of the step */
-SR_ASIDE real sr_slope_nearby(sr_motion *m, real t, const real *y, real *dy) {
+SR_FN real sr_slope_nearby(sr_motion *m, real t, const real *y, real *dy) {
   real q[SR_DIM(SR_NQ)];
   sr_report report;
   sr_retract(m->q, y, q);
@@ -207,7 +210,7 @@ SR_ASIDE real sr_slope_nearby(sr_motion *m, real t, const real *y, real *dy) {
 }
 
 /* y and y' at the state, where a step begins and gets its basis */
-SR_ASIDE int sr_reduced_here(sr_motion *m, real *y, real *dy) {
+SR_FN int sr_reduced_here(sr_motion *m, real *y, real *dy) {
   sr_report report;
   m->quasi->locate(&m->t, m->q, &m->setup, 1, m->section, &report);
   m->quasi->reduce(m->section, m->v, y + SR_NV);
@@ -216,7 +219,7 @@ SR_ASIDE int sr_reduced_here(sr_motion *m, real *y, real *dy) {
 }
 
 /* v from reduced quasi-velocities at a configuration near that at which the step began; 0 if that is too far away */
-SR_ASIDE int sr_velocity(sr_motion *m, real t, const real *q, const real *reduced, real *v) {
+SR_FN int sr_velocity(sr_motion *m, real t, const real *q, const real *reduced, real *v) {
   sr_report report;
   const int near = m->quasi->locate(&t, q, &m->setup, 0, m->section, &report);
   m->quasi->spread(m->section, reduced, 1, v);
@@ -224,7 +227,7 @@ SR_ASIDE int sr_velocity(sr_motion *m, real t, const real *q, const real *reduce
 }
 
 /* y = (delta, v_r), or (if not whole) a change of it, as (delta, v), at the place where y' was asked for last */
-SR_ASIDE void sr_in_velocities(const sr_motion *m, real *y, int whole) {
+SR_FN void sr_in_velocities(const sr_motion *m, real *y, int whole) {
   real reduced[SR_DIM(SR_NV)];
   for (int i = 0; i < SR_NV; i++) reduced[i] = y[SR_NV + i];
   m->quasi->spread(m->section, reduced, whole, y + SR_NV);
@@ -236,11 +239,12 @@ SR_FN int sr_here(sr_motion *m, real *y, real *dy) {
     y[i] = 0, y[SR_NV + i] = m->v[i];
     dy[i] = m->v[i], dy[SR_NV + i] = m->a[i];
   }
-  return m->quasi ? sr_reduced_here(m, y, dy) : 0;
+  return SR_QUASI ? sr_reduced_here(m, y, dy) : 0;
 }
 
-/* y' at y = (delta, v); returns what sr_acceleration returns */
+/* y' at y; returns what sr_acceleration returns */
 SR_FN real sr_slope(sr_motion *m, real t, const real *y, real *dy) {
+  if (SR_QUASI) return sr_slope_nearby(m, t, y, dy);
   real q[SR_DIM(SR_NQ)], lam[SR_DIM(SR_M)];
   sr_retract(m->q, y, q);
   sr_rate(y, y + SR_NV, dy);

@@ -31,7 +31,7 @@ SR_FN int sr_derivative(sr_motion *m, sr_radau *w, const real *r, real *a) {
     for (int i = 0; i < SR_NV; i++) w->rhs[j * SR_NV + i] = -r[j * (SR_NV + SR_K) + i];
     for (int i = 0; i < SR_K; i++) w->side[j * SR_K + i] = -r[j * (SR_NV + SR_K) + SR_NV + i];
   }
-  m->linear(&m->t, m->q, &m->setup, SR_NV, w->rhs, w->side, w->out, w->mult, &report);
+  m->linear(&m->t, m->q, m->v, &m->setup, SR_NV, w->rhs, w->side, w->out, w->mult, &report);
   for (int i = 0; i < SR_NV; i++)
     for (int j = 0; j < SR_NV; j++) a[i * SR_NV + j] = w->out[j * SR_NV + i];
   return report.inertia > 0;

@@ -32,10 +32,10 @@ SR_FN int sr_first_step(sr_motion *m) {
   const int failed = sr_here(m, y, f);
   if (failed) return failed;
   for (int i = 0; i < SR_NY2; i++) y[i] += h * f[i];
-  const real s = m->quasi ? sr_slope_nearby(m, m->t + h, y, size) : sr_slope(m, m->t + h, y, size);
+  const real s = sr_slope(m, m->t + h, y, size);
   if (s < 0) return m->failed ? SR_CALL_FAILED : (m->h = h * 1e-3, 0);
   for (int i = 0; i < SR_NY2; i++) size[i] = (size[i] - f[i]) / h;
-  if (m->quasi) sr_in_velocities(m, size, 0);
+  if (SR_QUASI) sr_in_velocities(m, size, 0);
   const real unit = 1 / m->rate_scale; /* of time: the machine's own, so that no unit of the user's matters */
   const real d2 = sr_norm(size, w), most = d1 > unit * d2 ? unit * d1 : unit * unit * d2;
   const real h1 = most > 0 ? unit * pow(0.01 / most, 1 / order) : h;
@@ -147,11 +147,11 @@ SR_FN int sr_arrive(sr_motion *m, real t, const real *delta, const real *v_raw, 
   sr_retract(m->q, delta, q);
   for (int i = 0; i < SR_NV; i++) v[i] = v_raw[i];
   const real left = sr_project(m, t, &m->setup, q, v);
-  if (!(left <= sr_closed(m, q)) && !m->released) return SR_LOST; /* constraints that are dropped may be broken */
+  const int lost = !(left <= sr_closed(m, q)) && !m->released; /* constraints that are dropped may be broken */
   if (reduced && !sr_velocity(m, t, q, reduced, v)) return SR_NOT_FINITE;
   *s = sr_acceleration(m, t, q, v, &m->setup, a, lam);
   if (*s < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
-  return 0;
+  return lost ? SR_LOST : 0;
 }
 
 SR_FN void sr_accept(sr_motion *m, real h, const real *q, const real *v, const real *a, real s) {
@@ -300,12 +300,8 @@ SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
   }
 }
 
-/* Whether a trial that found its rows weak came near a singular position. It did not where only the rows chosen among
-   dependent ones are weak, nor is that known where the trial went astray by as much as the machine moves: a shorter one
-   will tell. */
-SR_FN int sr_is_singular(sr_motion *m, const sr_trial *x, int fine, const real *q_end, real s_end) {
-  if (!fine && x->error * m->rtol > 0.1) return 0;
-  if (!m->dependent) return 1;
+/* Whether the rows, all of them, are weak where a trial found the pivots least, which estimate their support */
+SR_FN int sr_is_weak(sr_motion *m, const sr_trial *x, int fine, const real *q_end, real s_end) {
   real q[SR_DIM(SR_NQ)], phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dq[SR_DIM(SR_NV)];
   sr_setup all = m->setup;
   sr_report report;
@@ -315,6 +311,14 @@ SR_FN int sr_is_singular(sr_motion *m, const sr_trial *x, int fine, const real *
   sr_retract(m->q, x->there, q);
   m->correct(&x->where, at_end ? q_end : q, x->there + SR_NV, &all, phi, rate, dq, 0, &report);
   return report.rank < m->rank || report.accepted < 0.2 * m->s_ref;
+}
+
+/* Whether a trial that found its rows weak came near a singular position. It did not where only the rows chosen among
+   dependent ones are weak, nor is that known where the trial went astray by as much as the machine moves: a shorter one
+   will tell. */
+SR_FN int sr_is_singular(sr_motion *m, const sr_trial *x, int fine, const real *q_end, real s_end) {
+  if (!fine && x->error * m->rtol > 0.1) return 0;
+  return !m->dependent || sr_is_weak(m, x, fine, q_end, s_end);
 }
 
 /* the motion inside the step just made, for outputs and events */
@@ -328,7 +332,7 @@ SR_FN int sr_remember(sr_motion *m, real h, sr_trial *x, const real *a1) {
     if (sr_slope_nearby(m, m->t + h, x->y1, d->f1) < 0) return m->failed ? SR_CALL_FAILED : SR_NOT_FINITE;
     return sr_dense_dop853(m, h, x, d->f1, d);
   }
-  if (m->quasi) {
+  if (SR_QUASI) {
     real q[SR_DIM(SR_NQ)];
     sr_retract(m->q, x->y1, q);
     for (int i = 0; i < SR_NV; i++) d->y0[SR_NV + i] = m->v[i], d->f0[SR_NV + i] = m->a[i];
@@ -393,10 +397,12 @@ SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
       why = sr_attempt(m, h, &x);
       if (why == SR_CALL_FAILED) return why;
       const real *end = x.y1 + SR_NV;
-      if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, m->quasi ? m->v : end, m->quasi ? end : 0, q, v, a, &s);
+      if (!why && x.error <= 1) why = sr_arrive(m, m->t + h, x.y1, SR_QUASI ? m->v : end, SR_QUASI ? end : 0, q, v, a, &s);
       if (why == SR_CALL_FAILED) return why;
       const int fine = !why && x.error <= 1;
-      if (windowed && fine && sr_dips(m, h, x.weakest, s)) { /* not past the window in one step */
+      /* not past the window in one step; one that moves the machine by a tenth of it is none */
+      if (windowed && fine && h * m->rate_scale > 0.1 * m->window && sr_dips(m, h, x.weakest, s) &&
+          sr_is_weak(m, &x, fine, q, s)) {
         longest = h / 2;
         continue;
       }

@@ -228,13 +228,82 @@ SR_FN void sr_constrained(const real *mass, const real *jac, const real *b, cons
   if (sum - sum != 0) report->inertia = (real)NAN;
 }
 
+#if SR_RUBBING > 0
+/* x = K^-1 x in place by elimination with pivoting; 0 unless det K > 0 (it is 1 without friction) */
+SR_FN int sr_friction_solve(real *K, real *x) {
+  enum { c = SR_RUBBING };
+  int sign = 1;
+  for (int j = 0; j < c; j++) {
+    int best = j;
+    for (int i = j + 1; i < c; i++)
+      if (SR_MATH(fabs)(K[i * c + j]) > SR_MATH(fabs)(K[best * c + j])) best = i;
+    if (!(SR_MATH(fabs)(K[best * c + j]) > (real)1e-9)) return 0;
+    if (best != j) {
+      sign = -sign;
+      for (int k = 0; k < c; k++) {
+        const real swap = K[j * c + k];
+        K[j * c + k] = K[best * c + k], K[best * c + k] = swap;
+      }
+      const real swap = x[j];
+      x[j] = x[best], x[best] = swap;
+    }
+    if (K[j * c + j] < 0) sign = -sign;
+    for (int i = j + 1; i < c; i++) {
+      const real f = K[i * c + j] / K[j * c + j];
+      for (int k = j; k < c; k++) K[i * c + k] -= f * K[j * c + k];
+      x[i] -= f * x[j];
+    }
+  }
+  for (int i = c - 1; i >= 0; i--) {
+    for (int k = i + 1; k < c; k++) x[i] -= K[i * c + k] * x[k];
+    x[i] /= K[i * c + i];
+  }
+  return sign > 0;
+}
+
+/* x and mu of [[M, -(A' + D E)], [A, 0]] (x, mu) = (b, gamma): friction D N that goes with the normal forces N = E mu of the
+   same instant. With mu0 of b and the columns Y of what D alone does (gamma = 0), N = (1 - E Y)^-1 E mu0 exactly. No N, or
+   one of the wrong sign, belongs to det (1 - E Y) <= 0 (Painleve): inertia is then minus infinity. */
+SR_FN void sr_with_friction(const real *t, const real *q, const real *v, const real *mass, const real *jac,
+                            const real *b, const real *gamma, const sr_setup *s, real *x, real *mu, int *order,
+                            sr_report *report) {
+  enum { n = SR_NV, c = SR_RUBBING };
+  real drag[SR_DIM(SR_NV * SR_RUBBING)], zero[SR_DIM(SR_K)], more[c][SR_DIM(SR_NV)], push[c][SR_DIM(SR_K)];
+  real K[c * c], N[c];
+  int other[SR_DIM(SR_K)], closed = 0;
+  sr_report unused;
+  sr_constrained(mass, jac, b, gamma, s, x, mu, order, report);
+  for (int j = 0; j < c; j++) closed += s->active[sr_rubbing_row[j]] != 0;
+  if (!closed || !(report->inertia > 0)) return;
+  sr_drag(t, q, v, s->p, drag);
+  for (int i = 0; i < SR_K; i++) zero[i] = 0;
+  for (int j = 0; j < c; j++) {
+    N[j] = mu[sr_rubbing_row[j]];
+    if (s->active[sr_rubbing_row[j]] != 0)
+      sr_constrained(mass, jac, drag + j * n, zero, s, more[j], push[j], other, &unused);
+    for (int i = 0; i < c; i++)
+      K[i * c + j] = (i == j) - (s->active[sr_rubbing_row[j]] != 0 ? push[j][sr_rubbing_row[i]] : 0);
+  }
+  if (!sr_friction_solve(K, N)) report->inertia = -(real)INFINITY;
+  for (int j = 0; j < c; j++) {
+    if (s->active[sr_rubbing_row[j]] == 0) continue;
+    for (int k = 0; k < n; k++) x[k] += N[j] * more[j][k];
+    for (int i = 0; i < SR_K; i++) mu[i] += N[j] * push[j][i];
+  }
+}
+#endif
+
 /* acceleration and multipliers of one state */
 SR_FN void sr_accelerate(const real *t, const real *q, const real *v, const real *u, const real *f, const sr_setup *s,
                          real *vdot, real *lam, sr_report *report) {
   real mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], b[SR_DIM(SR_NV)], gamma[SR_DIM(SR_K)], mu[SR_DIM(SR_K)];
   int order[SR_DIM(SR_K)];
   sr_terms(t, q, v, u, f, s->p, s->active, mass, jac, b, gamma);
+#if SR_RUBBING > 0
+  sr_with_friction(t, q, v, mass, jac, b, gamma, s, vdot, mu, order, report);
+#else
   sr_constrained(mass, jac, b, gamma, s, vdot, mu, order, report);
+#endif
   for (int i = 0; i < SR_M; i++) lam[i] = 0;
   for (int i = 0; i < SR_K; i++) lam[sr_kept[i]] = mu[i];
 }
@@ -274,14 +343,24 @@ SR_FN void sr_select(const real *t, const real *q, const sr_setup *s, real *chos
   for (int i = 0; i < (int)report->rank; i++) chosen[order[i]] = 1;
 }
 
-/* [[M, A'], [A, 0]] (x, -mu) = (b, gamma) at one place for several right-hand sides, one after the other */
-SR_FN void sr_linear(const real *t, const real *q, const sr_setup *s, long count, const real *b, const real *gamma, real *x,
-                     real *mu, sr_report *report) {
+/* [[M, A'], [A, 0]] (x, -mu) = (b, gamma) at one place for several right-hand sides, one after the other; with the velocity v,
+   the friction that goes with mu as well (v may be null where there is none) */
+SR_FN void sr_linear(const real *t, const real *q, const real *v, const sr_setup *s, long count, const real *b,
+                     const real *gamma, real *x, real *mu, sr_report *report) {
   real mass[SR_DIM(SR_NM)], jac[SR_DIM(SR_NA)], phi[SR_DIM(SR_K)], a[SR_DIM(SR_K)];
   int order[SR_DIM(SR_K)];
   sr_place(t, q, s->p, s->active, mass, jac, phi, a);
-  for (long i = 0; i < count; i++)
+  for (long i = 0; i < count; i++) {
+#if SR_RUBBING > 0
+    if (v) {
+      sr_with_friction(t, q, v, mass, jac, b + i * SR_NV, gamma + i * SR_K, s, x + i * SR_NV, mu + i * SR_K, order,
+                       report);
+      continue;
+    }
+#endif
     sr_constrained(mass, jac, b + i * SR_NV, gamma + i * SR_K, s, x + i * SR_NV, mu + i * SR_K, order, report);
+  }
+  (void)v;
 }
 
 #endif

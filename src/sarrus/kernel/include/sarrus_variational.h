@@ -29,7 +29,7 @@ SR_FN int sr_step_variational(sr_motion *m, real h, sr_trial *x) {
     m->correct(&t1, q, zero, &m->setup, phi, rate, 0, 0, &report);
     for (int i = 0; i < SR_NV; i++) b[i] = h * rest[i];
     for (int i = 0; i < SR_K; i++) g[i] = -phi[i];
-    m->linear(&m->t, m->q, &m->setup, 1, b, g, dx, mu, &report);
+    m->linear(&m->t, m->q, 0, &m->setup, 1, b, g, dx, mu, &report);
     m->evaluations++;
     if (!(report.inertia > 0)) return SR_NOT_FINITE;
     sr_weigh(x, report.accepted, m->t, x->y0);
@@ -49,7 +49,7 @@ SR_FN int sr_step_variational(sr_motion *m, real h, sr_trial *x) {
   sr_retract(m->q, delta, q);
   m->correct(&t1, q, zero, &m->setup, phi, rate, 0, 0, &report);
   for (int i = 0; i < SR_K; i++) g[i] = -rate[i]; /* A v1 = a */
-  m->linear(&t1, q, &m->setup, 1, right, g, x->y1 + SR_NV, mu, &report);
+  m->linear(&t1, q, 0, &m->setup, 1, right, g, x->y1 + SR_NV, mu, &report);
   if (!(report.inertia > 0)) return SR_NOT_FINITE;
   for (int i = 0; i < SR_NV; i++) x->y1[i] = delta[i];
   return 0;

@@ -49,6 +49,7 @@ class IdaRun:
         self.system = system = mode.system
         self.shared = Shared(system)
         self.law = law = make(state, settings, self.shared)
+        plan.suits(system)
         refuse(settings)
         _refuse(settings, events, contacts, self.form)
         assert system.library is not None
