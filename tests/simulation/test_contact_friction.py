@@ -441,6 +441,8 @@ def test_combinations_that_are_not_covered_are_refused_by_name():
         (lambda: sr.inverse_dynamics(system, start, [0.0, 0.0], active=closed), "inverse_dynamics"),
         (lambda: sr.reactions(system, start, active=closed), "reactions"),
         (lambda: sr.simulate(system, start, 1.0, formulation="null-space"), "formulation 'null-space'"),
+        (lambda: sr.simulate(system, start, 1.0, formulation="ggl", method="radau"), "formulation 'ggl'"),
+        (lambda: sr.simulate(system, start, 1.0, formulation="index-1", method="ida"), "formulation 'index-1'"),
         (lambda: sr.simulate(system, start, 1.0, method="variational", dt=1e-3), "method 'variational'"),
     ):
         with pytest.raises(sr.SarrusError) as caught:

@@ -14,6 +14,7 @@ import pytest
 
 import sarrus as sr
 from sarrus.cli import main
+from sarrus.simulation.settings import METHODS
 from sarrus.simulation.trajectory import Trajectory
 
 
@@ -116,6 +117,29 @@ def test_fixed_steps(capsys):
     assert code == 0
     assert data["stats"]["steps"] == 1000 and data["stats"]["rtol"] is None
     assert "energy" not in data["audit"]["limits"] and data["audit"]["energy"]["relative"] < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("ggl", ["--method", "radau"]), ("ggl-implicit", ["--method", "ida"]), ("null-space", []),
+        ("index-3", ["--method", "generalized-alpha", "--dt", 1e-3]),
+    ],
+)  # fmt: skip
+def test_formulations(form, words, capsys):
+    code, out, err = run(capsys, "slider_crank", "--t-end", 2, "--formulation", form, *words, "--json")
+    data = data_of(out)
+    assert (code, err) == (0, ""), data["problem"]
+    assert data["settings"]["formulation"] == form and data["settings"]["method"] == data["stats"]["method"]
+    assert data["final"]["positions"]["A"] == pytest.approx(-3.79341650, abs=2e-3 if "--dt" in words else 2e-5)
+    assert len(data["crossings"]) == 1
+
+
+def test_methods_that_choose_their_form(capsys):
+    code, out, _ = run(capsys, "four_bar", "--t-end", 1, "--velocity", "A=1", "--method", "ida")
+    assert code == 0 and "ida, rtol 1e-08: " in out and "result: fine" in out
+    code, out, _ = run(capsys, "four_bar", "--t-end", 1, "--method", "ida", "--json")
+    assert data_of(out)["settings"]["formulation"] == "ggl"
 
 
 @pytest.mark.parametrize(
@@ -257,10 +281,10 @@ def test_stopping_at_a_singular_position_as_asked_is_fine(capsys):
 
 def test_a_bad_audit_is_exit_code_1(capsys):
     """Without drift correction, and with long steps, the closure opens."""
-    words = ["four_bar", "--t-end", 2, "--velocity", "A=2", "--method", "euler", "--dt", 0.01, "--drift", "free"]
+    words = ["four_bar", "--t-end", 0.4, "--velocity", "A=2", "--method", "euler", "--dt", 0.01, "--drift", "free"]
     code, out, err = run(capsys, *words)
     assert (code, err) == (1, "")
-    assert "Finished at t = 2 s." in out and "result: four-bar: loop error " in out and "Keep drift='project'" in out
+    assert "Finished at t = 0.4 s." in out and "result: four-bar: loop error " in out and "Keep drift='project'" in out
     code, out, _ = run(capsys, *words, "--json")
     data = data_of(out)
     assert code == 1 and data["status"]["ok"] and not data["audit"]["ok"]
@@ -303,6 +327,11 @@ WRONG = [
     (["four_bar", "--active", "E=off"], "unknown constraint 'E'"),
     (["four_bar", "--active", "D=0"], "--active D=0: expected on or off, got '0'"),
     (["four_bar", "--method", "rk45"], "method: unknown choice 'rk45'; use 'dop853'"),
+    (["four_bar", "--formulation", "ggi"], "unknown formulation 'ggi'. Did you mean 'ggl'"),
+    (["four_bar", "--formulation", "ggl"], "makes a DAE of index 2, which method 'dop853' does not take"),
+    (["four_bar", "--formulation", "ggl", "--method", "rk4", "--dt", "0.1"], "methods that do: 'radau', 'ida'"),
+    (["four_bar", "--method", "generalized-alpha"], "'generalized-alpha' takes fixed steps: give their length"),
+    (["four_bar", "--method", "ida", "--crossing", "stop"], "crossing='stop': not with method 'ida'"),
     (["four_bar", "--method", "rk4"], "method 'rk4' takes fixed steps: give their length"),
     (["four_bar", "--dt", "0.1"], "chooses its own steps"),
     (["four_bar", "--rtol", "0"], "rtol: expected a positive number, got 0.0"),
@@ -346,7 +375,8 @@ def test_calls_without_what_is_needed(words, text, capsys):
     assert text in capsys.readouterr().err
 
 
-def test_help_tells_about_exit_codes(capsys):
+def test_help_tells_about_exit_codes(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")  # no word is broken
     with pytest.raises(SystemExit) as caught:
         run(capsys, "--help")
     out = capsys.readouterr().out
@@ -354,3 +384,5 @@ def test_help_tells_about_exit_codes(capsys):
     assert "Exit code 0: fine; 1: the run failed" in " ".join(out.split())
     for option in ("--t-end", "--set", "--velocity", "--input", "--param", "--active", "--report", "--out"):
         assert option in out
+    words = set(out.translate(str.maketrans(",:;", "   ")).split())
+    assert not [name for name in (*METHODS, *(form.name for form in sr.formulations())) if name not in words]

@@ -27,6 +27,15 @@ MORE = (
     "NAME=1,0,0,0. Exit code 0: fine; 1: the run failed, or its audit found errors; 2: wrong call, or a file could "
     "not be written."
 )
+METHODS = (
+    "dop853 (the default), dopri5, radau (stiff machines); with --dt: rk4, euler, variational; for "
+    "differential-algebraic forms: radau, ida, and with --dt: generalized-alpha"
+)
+FORMS = (  # all of sarrus.formulations(), which would take its time to import
+    "projection, projection-symmetric, projection-scaled, virtual-mass, quasi-velocity, null-space, generalised, "
+    "multiplier, gauss, reduction, baumgarte, regularised (rk4 or euler); differential-algebraic: index-1, index-2, "
+    "ggl, ggl-implicit, index-3, coordinate-split"
+)
 # option -> (endings of its files, method of a trajectory that writes them); the record itself comes first
 FILES = {
     "out": ((".nc", ".csv"), "save"),
@@ -52,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("input", "A=1.5", "a constant input", action="append")
     add("param", "L1=1.2", "the value of a parameter", action="append")
     add("active", "D=off", "a constraint to switch off (or on)", action="append")
-    add("method", "NAME", "dop853 (the default), dopri5, radau (stiff machines); with --dt: rk4, euler, variational")
+    add("method", "NAME", METHODS)
+    add("formulation", "NAME", f"how the equations are written: {FORMS}")
     add("rtol", "R", "relative tolerance (1e-8)", float)
     add("atol", "E", "absolute tolerance (rtol times the size of each coordinate)", float)
     add("dt", "H", "length of fixed steps [s]", float)
@@ -74,8 +84,8 @@ def run(options: argparse.Namespace) -> int:
     files = _files(options)
     system, start = _start(options)
     times = _times(options, start.t)
-    given = {key: getattr(options, key) for key in ("method", "rtol", "atol", "dt", "max_step", "max_steps",
-                                                    "crossing", "drift")}  # fmt: skip
+    given = {key: getattr(options, key) for key in ("formulation", "method", "rtol", "atol", "dt", "max_step",
+                                                    "max_steps", "crossing", "drift")}  # fmt: skip
     given = {key: value for key, value in given.items() if value is not None} | times
     inputs, active = _values(options, "input"), _switches(options)
     traj = sarrus.simulate(system, start, options.t_end, inputs=inputs, active=active, **given)

@@ -114,7 +114,7 @@ def _structures(nq: int, nv: int, kept: int) -> tuple[Any, Any]:
     dense += [("more", y * 7), ("ca", v * _TERMS_A), ("cd", v * _TERMS_D)]
     crossing = [*_fields(_real, "t sigma around dwell miss"), ("q", q), ("v", v)]
     motion = [
-        *_fields(_pointer, "state correct select linear law guard jacobian discrete"),
+        *_fields(_pointer, "state correct select linear law guard jacobian discrete attempt form"),
         ("setup", _Setup),
         ("active", _pointer),
         ("chosen", k),
@@ -228,7 +228,7 @@ class Motion:
         self._compiled = compiled = _integrators(shape, reduced)
         self.path = compiled.path
         self.raw = compiled.motion()
-        self._address = ctypes.addressof(self.raw)
+        self.address = ctypes.addressof(self.raw)
         self._kept: dict[str, Any] = {}
         self._marked = b""
         for name, address in _entries(machine):
@@ -321,15 +321,15 @@ class Motion:
 
     def rewind(self) -> None:
         """Bring the record back to what it was at `mark`."""
-        ctypes.memmove(self._address, self._marked, len(self._marked))
+        ctypes.memmove(self.address, self._marked, len(self._marked))
 
     def run(self) -> str:
         """Go on, with the interpreter's lock released; why it came back (one of `CODES`)."""
-        return CODES[self._compiled.run(self._address)]
+        return CODES[self._compiled.run(self.address)]
 
     def generic_rank(self) -> int:
         """Rank of the active rows near the state, away from singular positions (sarrus_rank.h)."""
-        return self._compiled.rank(self._address)
+        return self._compiled.rank(self.address)
 
     def take_rows(self) -> np.ndarray:
         """Rows written since the last call."""

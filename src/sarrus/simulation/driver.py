@@ -20,13 +20,13 @@ from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.events import Event, checked_events
 from sarrus.simulation.loop import prepared
 from sarrus.simulation.mode import Mode
-from sarrus.simulation.plan import Plan, make_plan
+from sarrus.simulation.plan import make_plan
 from sarrus.simulation.run import Run
-from sarrus.simulation.settings import begun, checked_settings
+from sarrus.simulation.settings import Settings, begun, checked_settings
 from sarrus.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from sarrus.simulation.dae.run import DaeRun
+    from sarrus.simulation.dae.run import IdaRun
 
 log = logging.getLogger("sarrus")
 
@@ -157,7 +157,7 @@ class Simulation:
         except IndexError:  # none, or another thread has it
             return None
 
-    def _new(self, start: Any) -> tuple[Run | DaeRun, Trajectory | None]:
+    def _new(self, start: Any) -> tuple[Run | IdaRun, Trajectory | None]:
         """A run from a start, and the trajectory that it continues."""
         x = self._options
         mode, state, previous = _beginning(self.system, start, x["active"])
@@ -165,7 +165,7 @@ class Simulation:
         settings, held = begun(self._settings, float(state.t), previous)
         state = mode.require(state, settings.drift, settings.loop_error)
         contacts = Contacts(mode.system, settings.settle, self._left_out)
-        kind = _kind(self._plan)
+        kind = _kind(settings)
         return kind(mode, state, settings, make, self._events, contacts, held, self._plan), previous
 
 
@@ -210,10 +210,10 @@ def _single(system: System, state: State) -> State:
     return state
 
 
-def _kind(plan: Plan) -> type[Run] | type[DaeRun]:
-    """The compiled integrators, or the solvers for differential-algebraic forms."""
-    if plan.form is None or not plan.form.index:
+def _kind(settings: Settings) -> type[Run] | type[IdaRun]:
+    """The compiled integrators, or SUNDIALS."""
+    if settings.method != "ida":
         return Run
-    from sarrus.simulation.dae.run import DaeRun
+    from sarrus.simulation.dae.run import IdaRun
 
-    return DaeRun
+    return IdaRun

@@ -11,13 +11,14 @@ from sarrus.simulation.callbacks import Shared, defined_at, place_of
 from sarrus.simulation.status import Status, where
 
 if TYPE_CHECKING:
+    from sarrus.simulation.dae.run import IdaRun
     from sarrus.simulation.run import Run
 
 WILD = 1e7  # speeds this many times the fastest at the start, or of one radian or length per second, are no motion
 FINEST = 1e-13  # tolerances below this are out of reach of numbers with sixteen digits
 
 
-def failure(run: Run, code: str) -> Status:
+def failure(run: Run | IdaRun, code: str) -> Status:
     """The status for a return code of the kernel that means failure."""
     raw, system = run.motion.raw, run.mode.system
     layout, t, q, v = system.layout, float(raw.t), run.motion.get("q"), run.motion.get("v")
@@ -37,7 +38,7 @@ def failure(run: Run, code: str) -> Status:
     if code == "not finite":
         return Status("not finite", f"{_what_is_not_finite(run, t, q, v)} {place}", t)
     if code == "lost" or (code == "too small" and _is_pushed(run)):
-        return Status("assembly lost", f"{_worst_group(run)} {place}", t)
+        return Status("assembly lost", f"{_adrift(run) or _worst_group(run)} {place}", t)
     if code == "too many":
         return Status("too many steps", f"{run.settings.max_steps} steps, the last {raw.h_old:.3g} s long, {place}", t)
     if code == "no convergence":
@@ -50,7 +51,7 @@ def failure(run: Run, code: str) -> Status:
     return Status("step too small", f"{raw.h:.2g} s {place}", t)
 
 
-def _called(run: Run, t: float, place: str) -> Status:
+def _called(run: Run | IdaRun, t: float, place: str) -> Status:
     """A user's function failed."""
     if run.shared.error is None and not run.motion.raw.bad_guard:  # a compiled controller, which has no exceptions
         return Status("not finite", f"the controller's inputs, {place}", t)
@@ -70,7 +71,7 @@ def raised(shared: Shared, t: float, place: str) -> Status:
     return Status("callback failed", f"{text}{place_of(error)}", t)
 
 
-def _what_is_not_finite(run: Run, t: float, q: np.ndarray, v: np.ndarray) -> str:
+def _what_is_not_finite(run: Run | IdaRun, t: float, q: np.ndarray, v: np.ndarray) -> str:
     """Which input is not finite, or which acceleration."""
     layout = run.mode.system.layout
     for name, value in zip(layout.u_names, run.motion.u, strict=False):
@@ -86,14 +87,24 @@ def _what_is_not_finite(run: Run, t: float, q: np.ndarray, v: np.ndarray) -> str
     return f"the acceleration of {bad[0]} is not finite" if bad else "a value shortly after this is not finite"
 
 
-def _is_pushed(run: Run) -> bool:
+def _is_pushed(run: Run | IdaRun) -> bool:
     """Whether constraints that move with time bring the machine to the end of their reach, a singular position."""
     raw, mode = run.motion.raw, run.mode
     moving = mode.system.terms(run.state()).a * mode.flags
     return bool(np.any(moving)) and raw.s < 0.01 * raw.s_ref
 
 
-def _worst_group(run: Run) -> str:
+def _adrift(run: Run | IdaRun) -> str:
+    """What is lost where nothing brings the machine back to its constraints, which another drift does."""
+    if run.settings.drift == "project":
+        return ""
+    worst, error = max(((g, e[0]) for g, e in run.mode.errors(run.state()).items()), key=lambda x: x[1])
+    part = run.motion.raw.s / run.motion.raw.s_ref
+    near = f" near a singular position, where its rows carry {part:.2g} of what they can" if part < 0.5 else ""
+    return f"drift={run.settings.drift!r} has let constraint {worst!r} open by {error:.2g} of the machine's size{near},"
+
+
+def _worst_group(run: Run | IdaRun) -> str:
     errors = run.mode.errors(run.state())
     if not errors:
         return "the constraints cannot be satisfied"

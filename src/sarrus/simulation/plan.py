@@ -12,7 +12,8 @@ from sarrus.dynamics.formulations import chosen, formulations
 from sarrus.dynamics.formulations.record import Formulation
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
-from sarrus.kernel.motion import Motion
+from sarrus.kernel.motion import METHODS, Motion
+from sarrus.simulation.settings import Settings
 
 # method -> differential indices of the problems it takes; 0 is an ODE
 ACCEPTS: Mapping[str, tuple[int, ...]] = {
@@ -27,6 +28,7 @@ ACCEPTS: Mapping[str, tuple[int, ...]] = {
 }
 # what a method that takes no ODE gets if nobody names a formulation
 _USUAL = {"ida": "ggl", "generalized-alpha": "index-3"}
+_LIKE = {"generalized-alpha": "rk4"}  # whose fixed steps are treated alike by everything around them
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,21 +50,40 @@ class Plan:
         """Whether steps carry reduced quasi-velocities."""
         return self.form is not None and self.form.name == "quasi-velocity"
 
-    def enter(self, motion: Motion, system: System) -> None:
-        """Put the formulation's right-hand side in place of the default one."""
-        if self.form is None or self.form.name == "baumgarte":
+    @property
+    def implicit(self) -> bool:
+        """Whether the equations are those of a differential-algebraic form, so that steps are too."""
+        return self.form is not None and self.form.index > 0
+
+    def suits(self, system: System) -> None:
+        """Refuse a machine with forces that only the default formulation knows."""
+        if self.form is None or self.form.name == "baumgarte" or not system.layout.rubbing:
             return
-        if system.layout.rubbing:
-            raise StateError(
-                f"formulation {self.form.name!r} does not know friction that depends on the contact force, which "
-                f"{', '.join(map(repr, system.layout.rubbing))} has; use the default formulation"
-            )
+        raise StateError(
+            f"formulation {self.form.name!r} does not know friction that depends on the contact force, which "
+            f"{', '.join(map(repr, system.layout.rubbing))} has; use the default formulation"
+        )
+
+    def enter(self, motion: Motion, system: System, settings: Settings) -> Any:
+        """Put the formulation's right-hand side, or its steps, in place of the default ones; what has to be kept."""
+        motion.raw.method = METHODS.index(_LIKE.get(settings.method, settings.method))
+        self.suits(system)
+        if self.form is None or self.form.name == "baumgarte":
+            return None
+        if self.implicit:
+            from sarrus.simulation.dae.forms import bound
+
+            refuse(settings)
+            form = bound(system, self.form.name, motion)
+            form.step_with("radau" if settings.method == "radau" else "alpha")
+            return form
         from sarrus.dynamics.formulations.compiled import choice, quasi_velocities, right_hand_side
 
         motion.tail(choice(system, self.form))
         motion.call("state", right_hand_side(system))
         if self.reduced:
             motion.carry(*quasi_velocities(system, self.form))
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for the record."""
@@ -70,6 +91,18 @@ class Plan:
             return {}
         options = {k: np.asarray(v).tolist() for k, v in self.form.options.items() if v is not None}
         return {"formulation": self.form.name, "formulation options": options}
+
+
+def refuse(settings: Settings) -> None:
+    """What a differential-algebraic form cannot do with any solver."""
+    for what, there in (
+        ("crossing='release'", settings.crossing == "release"), ("drift='baumgarte'", settings.drift == "baumgarte"),
+    ):  # fmt: skip
+        if there:
+            raise StateError(
+                f"{what}: not with a differential-algebraic form, whose solver satisfies all constraints at once; "
+                "leave it out, or take a formulation that makes an ODE"
+            )
 
 
 def make_plan(

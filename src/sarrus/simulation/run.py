@@ -16,7 +16,7 @@ import numpy as np
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import SarrusError
-from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, METHODS, Motion, Passage
+from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, Motion, Passage
 from sarrus.simulation import derivatives
 from sarrus.simulation.callbacks import Shared, numeric_moment
 from sarrus.simulation.contacts import Contacts, Outcome
@@ -52,7 +52,7 @@ class Run:
         self.law = make(state, settings, self.shared)
         self.guards = make_guards(self.watched, state, settings.t_end, self.shared)
         self.motion = Motion(shape_of(mode.system), _path(mode.system), _room(settings), self.plan.reduced)
-        self.plan.enter(self.motion, mode.system)
+        self.form = self.plan.enter(self.motion, mode.system, settings)
         self._prepare(held)
         self._tell()
         found = contacts.resolve(mode, state, self._inputs(state)) if contacts.sides else Outcome(mode, state)
@@ -103,8 +103,7 @@ class Run:
     def _prepare(self, held: np.ndarray | None) -> None:
         """Everything in the kernel that does not depend on the mode."""
         s, motion, raw, t0 = self.settings, self.motion, self.motion.raw, float(self.start.t)
-        raw.method, raw.crossing = METHODS.index(s.method), CROSSINGS.index(s.crossing)
-        raw.correction = CORRECTIONS.index(s.drift)
+        raw.crossing, raw.correction = CROSSINGS.index(s.crossing), CORRECTIONS.index(s.drift)
         raw.rtol, raw.drift, raw.window = s.rtol, s.loop_error, s.window
         raw.baumgarte1, raw.baumgarte2 = 2 * s.baumgarte[0], s.baumgarte[1] ** 2
         raw.pivot = 1e-12
@@ -125,7 +124,7 @@ class Run:
         raw.next_sample = raw.first_sample + raw.samples * raw.sample
         if self.law.drive is not None:
             raw.next_sample = min(raw.next_sample, self.law.drive.due)
-        if s.method == "radau":
+        if s.method == "radau" and not self.plan.implicit:
             motion.call("jacobian", derivatives.jacobian(self.mode.system))
         if s.method == "variational":
             motion.call("discrete", derivatives.discrete(self.mode.system))
@@ -222,26 +221,7 @@ class Run:
         if len(rows):
             self._write(rows)
         for passage in self.motion.take_passages(all_of_them):
-            self.crossings.append(self._crossing(passage))
-
-    def _crossing(self, x: Passage) -> Crossing:
-        system = self.mode.system
-        layout = system.layout
-        sigma, rank = self.mode.singular_values(x.t, x.q)
-        speed = x.v / np.array(layout.scales)
-        size = float(np.linalg.norm(speed))
-        direction = dict(zip(layout.v_names, (speed / size if size > 0 else speed).tolist(), strict=True))
-        text = ""
-        if x.dwell > 0 and x.dwell != 1e-300:
-            text = f"constraints released for {x.dwell:.3g} s"
-            if x.miss > 10 * self.settings.rtol:
-                text += (
-                    f"; on taking them up again the velocity broke them by {x.miss:.2g} of the machine's pace: the "
-                    "motion in between was not that of the machine, use crossing='continue'"
-                )
-        return Crossing(
-            x.t, x.q, x.v, sigma, rank, int(self.motion.raw.rank), direction, text
-        )  # fmt: skip
+            self.crossings.append(crossing_of(self.mode, self.motion, self.settings.rtol, passage))
 
     # --- events ---------------------------------------------------------------------------------------------------
     def _events(self) -> Status | None:
@@ -364,6 +344,24 @@ class Run:
         with suppress(Exception), np.errstate(all="ignore"):
             a = system.acceleration(system.state(q, v, t), u, active=self.mode.active)
         return np.concatenate([[t], q, v, a, u])[None]
+
+
+def crossing_of(mode: Mode, motion: Motion, rtol: float, x: Passage) -> Crossing:
+    """The record of a passage that the kernel found."""
+    layout = mode.system.layout
+    sigma, rank = mode.singular_values(x.t, x.q)
+    speed = x.v / np.array(layout.scales)
+    size = float(np.linalg.norm(speed))
+    direction = dict(zip(layout.v_names, (speed / size if size > 0 else speed).tolist(), strict=True))
+    text = ""
+    if x.dwell > 0 and x.dwell != 1e-300:
+        text = f"constraints released for {x.dwell:.3g} s"
+        if x.miss > 10 * rtol:
+            text += (
+                f"; on taking them up again the velocity broke them by {x.miss:.2g} of the machine's pace: the motion "
+                "in between was not that of the machine, use crossing='continue'"
+            )
+    return Crossing(x.t, x.q, x.v, sigma, rank, int(motion.raw.rank), direction, text)
 
 
 def _kinetic(system: System, state: State) -> float:

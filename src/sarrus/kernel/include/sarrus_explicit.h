@@ -11,7 +11,7 @@ enum { SR_MOST = 16 }; /* stages of the largest method, with those of its dense 
 #define SR_STRICT5 50
 
 /* one attempted step */
-typedef struct {
+typedef struct sr_trial {
   real k[SR_MOST][SR_DIM(SR_NY2)];
   real y0[SR_DIM(SR_NY2)], y1[SR_DIM(SR_NY2)];
   real error;       /* in units of the tolerance; 0 for fixed steps */

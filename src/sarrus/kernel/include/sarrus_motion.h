@@ -30,6 +30,12 @@ enum { SR_PROJECT, SR_BAUMGARTE, SR_FREE };
 enum { SR_UNWATCHED = 2, SR_ARMED = 2 }; /* a guard that does not matter now; one that is zero and must not fall */
 enum { SR_HERMITE, SR_EIGHT, SR_BRIDGED };
 
+struct sr_trial; /* sarrus_explicit.h */
+
+/* A loop that is open by this part of the machine's size is lost; by less where the rows carry less: a machine that is
+   off by c follows another branch where its support falls to about the root of c. */
+#define SR_OPEN 1e-2
+
 enum { SR_NODES = 14, SR_TERMS_A = 10, SR_TERMS_D = 11 };
 
 SR_FN void sr_retract(const real *q, const real *delta, real *out) {
@@ -65,7 +71,7 @@ typedef struct {
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)];
 } sr_crossing;
 
-typedef struct {
+typedef struct sr_motion {
   /* the machine */
   void (*state)(const real *, const real *, const real *, const real *, const real *, const sr_setup *, real *, real *,
                 sr_report *);
@@ -84,6 +90,9 @@ typedef struct {
   /* (t, q0, v0, delta, h, u, p, on, push, rest, right): momenta of the discrete Lagrangian */
   void (*discrete)(const real *, const real *, const real *, const real *, const real *, const real *, const real *,
                    const real *, const real *, real *, real *);
+  /* a step of a differential-algebraic form, in place of the method's own, and what it needs (sarrus_dae.h); or null */
+  int (*attempt)(struct sr_motion *, real, struct sr_trial *);
+  void *form;
   sr_setup setup;         /* setup.active: the rows chosen among the active ones */
   const real *active;     /* rows switched on, one flag for each kept row */
   real chosen[SR_DIM(SR_K)];

@@ -176,6 +176,16 @@ SR_FN void sr_note(sr_motion *m, real t, real sigma, real around, real dwell, re
   for (int i = 0; i < SR_NV; i++) c->v[i] = v[i];
 }
 
+/* Is the machine, nothing keeping its loops closed, too far from its branch to go over a position with this support? */
+SR_FN int sr_is_astray(sr_motion *m, real t, const real *q, const real *v, real support) {
+  real phi[SR_DIM(SR_K)], rate[SR_DIM(SR_K)], dv[SR_DIM(SR_NV)];
+  sr_report report;
+  if (m->correction == SR_PROJECT) return 0;
+  m->correct(&t, q, v, &m->setup, phi, rate, 0, dv, &report);
+  const real open = sr_worst(m, phi), part = support / m->s_ref;
+  return open > 1e-10 + sr_digits(m, q) && open > SR_OPEN * part * part; /* the former: sheet 2.5 */
+}
+
 /* one bridge of about h in place of a step */
 SR_FN int sr_bridge_step(sr_motion *m, real h, real limit) {
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], s, where = 0, sigma = 0, around = 1, y[SR_DIM(SR_NY2)];
@@ -184,12 +194,14 @@ SR_FN int sr_bridge_step(sr_motion *m, real h, real limit) {
   int code = sr_bridge(m, h, &m->dense, q, v, &where, &sigma, &around);
   m->t_end = end;
   if (code) return code;
+  if (sr_is_astray(m, m->t, m->q, m->v, sigma)) return SR_LOST;
   const real length = m->dense.h, t0 = m->t;
   const real t_at = t0 + (where + 1) / 2 * length;
   const int passed = sigma < (around > 1e-5 ? 1e-3 * around : 1e-8); /* the latter is rounding */
   sr_bridge_at(&m->dense, 1, y);
   code = sr_arrive(m, t0 + length, y, y + SR_NV, 0, q, v, a, &s);
   if (code == SR_CALL_FAILED || code == SR_NOT_FINITE) return code;
+  if (sr_is_astray(m, t0 + length, q, v, sigma)) return SR_LOST;
   sr_accept(m, length, q, v, a, s);
   if (t0 + length >= limit) m->t = limit;
   if (m->dependent) { /* other rows may carry better on this side */
@@ -277,6 +289,7 @@ SR_FN real sr_span(const sr_motion *m, real h) {
 SR_FN int sr_attempt(sr_motion *m, real h, sr_trial *x) {
   const int failed = sr_begin(m, x);
   if (failed) return failed;
+  if (m->attempt) return m->attempt(m, h, x);
   switch (m->method) {
     case SR_DOP853: return sr_step_dop853(m, h, x);
     case SR_DOPRI5: return sr_step_dopri5(m, h, x);
@@ -369,7 +382,8 @@ SR_FN int sr_dips(const sr_motion *m, real h, real weakest, real s) {
 SR_FN int sr_step(sr_motion *m, real limit, int *watched) {
   sr_trial x;
   real q[SR_DIM(SR_NQ)], v[SR_DIM(SR_NV)], a[SR_DIM(SR_NV)], s = 0;
-  const int guarded = SR_K > 0 && m->crossing != SR_RELEASE && m->rank > 0;
+  const int bare = m->attempt && m->correction == SR_FREE; /* a differential-algebraic form left to itself */
+  const int guarded = SR_K > 0 && m->crossing != SR_RELEASE && m->rank > 0 && !bare;
   const int windowed = SR_K > 0 && m->crossing == SR_RELEASE && !m->released && m->s > m->window * m->s_ref &&
                        m->s > 2 * m->regular.tolerance;
   real longest = 1e300;

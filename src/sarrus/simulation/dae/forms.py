@@ -15,16 +15,18 @@ Nonholonomic rows have no Φ: in its place they say A v = a, and have no μ.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel import cache
+from sarrus.kernel.dae import Dae
 from sarrus.kernel.library import build_library
+from sarrus.kernel.motion import Motion
 from sarrus.simulation.evaluate import symbols
 from sarrus.simulation.mode import shape_of
 
@@ -40,52 +42,44 @@ class Problem:
     """One form of one machine.
 
     Attributes:
-        form: its name.
         library: the compiled functions.
-        nq: positions.
-        nv: velocities.
-        kept: rows that are not identically zero.
-        size: entries of y.
+        places: where each part of y begins, by its name (see `PARTS`), and "end".
     """
 
-    form: str
     library: ctypes.CDLL
-    nq: int
-    nv: int
-    kept: int
-    size: int
+    places: Mapping[str, int]
 
-    def part(self, name: str) -> slice:
-        """Where a part of y is: "q", "v", "w", "lam" or "mu"."""
-        sizes = {"q": self.nq, "v": self.nv, "w": self.nv, "lam": self.kept, "mu": self.kept}
-        start = 0
-        for other in ("q", "v", *PARTS[self.form]):
-            if other == name:
-                return slice(start, start + sizes[other])
-            start += sizes[other]
-        raise KeyError(name)
+
+def _places(system: System, form: str) -> dict[str, int]:
+    x, kept = system.layout, len(system.kept)
+    sizes = {"q": x.nq, "v": x.nv, "w": x.nv, "lam": kept, "mu": kept, "end": 0}
+    names = ("q", "v", *PARTS[form], "end")
+    return dict(zip(names, accumulate([0, *(sizes[name] for name in names[:-1])]), strict=True))
 
 
 def compiled_problem(system: System, form: str) -> Problem:
-    """A form of a machine, from the cache where it is there.
+    """A form of a machine.
 
     Args:
         system: the machine.
         form: one of `PARTS`.
     """
-    x, kept = system.layout, len(system.kept)
+    x = system.layout
     if form == "coordinate-split" and (x.turns or not all(x.rows[i].holonomic for i in system.kept)):
         raise StateError(
             f"{system.name}: 'coordinate-split' divides coordinates into free and dependent ones; it needs a machine "
             "without quaternions and nonholonomic rows; take 'ggl'"
         )
+    return system.functions.once(f"form {form}", lambda: _compiled(system, form))
+
+
+def _compiled(system: System, form: str) -> Problem:
     key = cache.key_of(Path(__file__).read_bytes(), form, system.functions.texts["terms"], repr(system.kept))
     found = cache.fetch(key, "c")
     source = _source(system, form) if found is None else found[1].decode()
     if found is None:
         cache.store(key, "c", source.encode())
-    size = x.nq + x.nv + sum(x.nv if part == "w" else kept for part in PARTS[form])
-    return Problem(form, ctypes.CDLL(str(build_library(source))), x.nq, x.nv, kept, size)
+    return Problem(ctypes.CDLL(str(build_library(source))), _places(system, form))
 
 
 def _equations(system: System, form: str) -> tuple[list[Any], list[Any]]:
@@ -142,17 +136,16 @@ def _source(system: System, form: str) -> str:
     stem = "sr_whole" if split else "sr"
     equations = Function(f"{stem}_equations", inputs, [ca.cse(ca.densify(F))])
     derivatives = Function(f"{stem}_derivatives", [*inputs[:3], c, *inputs[3:]], [ca.cse(ca.vec(J))])
-    x = system.layout
-    places = {v: q for q, v in shape_of(system).plain}
-    places |= {turn.v + k: turn.q + 1 + k for turn in x.turns for k in range(3)}
-    listed = ", ".join(str(places[k]) for k in range(x.nv)) or "0"
+    x, kept = system.layout, ", ".join(map(str, system.kept)) or "0"
     return "\n".join([
         shape_of(system).head(),
         f"#define SR_N {2 * x.nv if split else F.numel()}",
         f"#define SR_SPLIT {int(split)}",
-        f"#define SR_ALPHA {int(form == 'index-3')}",
-        f"SR_TABLE int sr_q_of[] = {{{listed}}};",
+        f"#define SR_INDEX3 {int(form == 'index-3')}",
+        *(f"#define SR_{name.upper()}_AT {_places(system, form).get(name, -1)}" for name in ("w", "lam")),
+        f"SR_TABLE int sr_kept[] = {{{kept}}};",
         '#include "sarrus_motion.h"',
+        '#include "sarrus_explicit.h"',
         c_function(equations, names, ["out"]),
         c_function(derivatives, [*names[:3], "c", *names[3:]], ["out"]),
         *(_rows_source(system) if split else []),
@@ -176,22 +169,7 @@ def _rows_source(system: System) -> list[str]:
     return [c_function(rows, ["t", "q", "p", "on", "scale"], ["out"]), '#include "sarrus_split.h"']
 
 
-def start_values(system: System, problem: Problem, state: Any, u: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Consistent y and y' at a state: multipliers of the rows that are on, accelerations, q̇ = N v."""
-    rows = np.zeros(system.layout.m)
-    kept = list(system.kept)
-    rows[kept] = on
-    terms = system.terms(state)
-    A = (terms.A[kept] / system.norms[:, None]) * on[:, None]
-    gamma = terms.gamma[kept] / system.norms * on
-    n, k = len(terms.h), len(kept)
-    K = np.block([[terms.M, -A.T], [A, np.diag(1.0 - on)]])
-    solution = np.linalg.solve(K, np.concatenate([terms.B @ u - terms.h, gamma]))
-    y, yp = np.zeros(problem.size), np.zeros(problem.size)
-    y[problem.part("q")], y[problem.part("v")] = state.q, state.v
-    yp[problem.part("q")], yp[problem.part("v")] = terms.N @ state.v, solution[:n]
-    if "lam" in PARTS[problem.form]:
-        y[problem.part("lam")] = solution[n : n + k]
-    if "w" in PARTS[problem.form]:
-        y[problem.part("w")] = solution[:n]
-    return y, yp
+def bound(system: System, form: str, motion: Motion) -> Dae:
+    """A form of a machine for its motion."""
+    problem = compiled_problem(system, form)
+    return Dae(problem.library, problem.places["end"], motion, 1 / system.norms)

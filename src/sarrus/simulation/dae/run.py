@@ -1,8 +1,8 @@
-"""One run of a solver for differential-algebraic equations, and the trajectory that it makes."""
+"""One run of IDA, and the trajectory that it makes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,188 +12,266 @@ from sarrus.dynamics.manifold import normalise
 from sarrus.dynamics.state import State
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
-from sarrus.kernel.dae import Dae
-from sarrus.kernel.motion import Motion
+from sarrus.kernel.motion import METHODS, Motion
 from sarrus.simulation.callbacks import Shared, numeric_moment
 from sarrus.simulation.contacts import Contacts
-from sarrus.simulation.dae.forms import Problem, compiled_problem, start_values
-from sarrus.simulation.dae.ida import run_ida
-from sarrus.simulation.endings import raised
+from sarrus.simulation.dae.forms import bound, compiled_problem
+from sarrus.simulation.dae.ida import Failed, Ida
+from sarrus.simulation.endings import failure, raised
 from sarrus.simulation.events import Event
-from sarrus.simulation.inputs import Law
 from sarrus.simulation.mode import Mode, shape_of
-from sarrus.simulation.plan import Plan
+from sarrus.simulation.plan import Plan, refuse
 from sarrus.simulation.progress import Progress
-from sarrus.simulation.run import Keyboard, Make
+from sarrus.simulation.run import Keyboard, Make, crossing_of
 from sarrus.simulation.settings import Settings
-from sarrus.simulation.status import Stats, Status, where
+from sarrus.simulation.status import Crossing, Stats, Status, where
 from sarrus.simulation.trajectory import Segment, Trajectory
 
-_OWN = {"radau": "radau", "generalized-alpha": "alpha"}
+DRIFTING = ("index-1", "index-2")  # forms that do not say Φ = 0
+ALLOWED = 10.0  # drift in tolerances at which the machine is closed again
+# With drift "free", a loop that is open by this part of the machine's size is lost; by less where the rows carry less,
+# since a machine that has drifted by c follows another branch when its support falls to about the root of c.
+OPEN = 1e-2
+STUCK = 1e-14  # steps shorter than this part of the time are none
 
 
-class DaeRun:
-    """A run like `simulation.run.Run`, by a solver for differential-algebraic equations."""
+class IdaRun:
+    """A run like `simulation.run.Run`, by SUNDIALS IDA."""
 
     def __init__(
         self, mode: Mode, state: State, settings: Settings, make: Make, events: Sequence[Event],
         contacts: Contacts, held: np.ndarray | None, plan: Plan,
     ):  # fmt: skip
-        """Prepare the solver; no events, contacts, controllers or sampled inputs, so none are `held`."""
+        """Prepare the solver; no events, contacts or sampled inputs, so none are `held`."""
         assert plan.form is not None
+        self.form = plan.form.name
         self.mode, self.start, self.settings, self.plan = mode, state, settings, plan
-        system = mode.system
+        self.system = system = mode.system
         self.shared = Shared(system)
-        self.law = make(state, settings, self.shared)
-        _refuse(settings, events, contacts, self.law)
-        self.problem = problem = compiled_problem(system, plan.form.name)
-        self.dae = dae = Dae(problem.library, problem.size, problem.nq + problem.nv)
-        on, u0 = _independent(mode, state), _inputs(mode, self.law, state)
-        dae.array("u", u0 if self.law.callback is None else np.zeros(len(u0)))
-        dae.array("p", system.p)
-        dae.array("on", on)
-        dae.array("scale", 1 / system.norms)
-        dae.call(self.law.callback and self.law.callback.function)
-        dae.y[:], dae.yp[:] = start_values(system, problem, state, u0, on)
-        _tolerances(dae, mode, problem, settings, state)
-        raw, t0 = dae.raw, float(state.t)
-        raw.t, raw.t_end, raw.max_step, raw.fixed = t0, settings.t_end, min(settings.max_step, 1e300), settings.dt
-        raw.max_steps = settings.max_steps
-        raw.h = min(1e-2 / raw.pace * min(settings.rtol, 1e-2) ** 0.25, settings.t_end - t0, raw.max_step)
-        self.rows = np.concatenate([[t0], state.q, state.v])[None]
-        self.status = Status("interrupted", "before the first step", t0)
+        self.law = law = make(state, settings, self.shared)
+        plan.suits(system)
+        refuse(settings)
+        _refuse(settings, events, contacts, self.form)
+        assert system.library is not None
+        self.motion = motion = Motion(shape_of(system), system.library.path, row_room=64)
+        raw = motion.raw
+        mode.enter(motion, state)
+        motion.put("v", state.v)
+        raw.drift, raw.rtol, raw.pivot = settings.loop_error, settings.rtol, 1e-12
+        raw.method, raw.max_steps, raw.every, raw.chunk = METHODS.index("dopri5"), settings.max_steps, 1, 1
+        raw.max_step, raw.s_floor = min(settings.max_step, 1e300), min(settings.t_end - float(state.t), 1.0)
+        motion.fill("atol", settings.atol)
+        motion.call("law", law.callback and law.callback.function)
+        raw.loop = law.drive and law.drive.address
+        motion.u[: len(law.initial)] = law.initial
+        self.stops = [t for t in law.stops if state.t < t < settings.t_end]
+        motion.array("stops", self.stops)
+        raw.stop_count = len(self.stops)
+        self.dae = bound(system, self.form, motion)
+        self.on = _independent(mode, state, int(raw.rank))
+        self.dae.choose(self.on)
+        self.rows = [self._row(float(state.t), np.concatenate([state.q, state.v]))]
+        self.steps = 0
+        self.events: tuple[Event, ...] = ()
+        self.crossings: list[Crossing] = []
+        self.status = Status("interrupted", "before the first step", float(state.t))
 
     def go(self, progress: bool | None) -> None:
         """Integrate to the end, or as far as possible."""
-        name, t0 = self.mode.system.layout.name, float(self.start.t)
+        name, t0 = self.system.layout.name, float(self.start.t)
         with Keyboard(self.shared), Progress(name, t0, self.settings.t_end, progress) as bar:
+            try:
+                self.status = self._advance(bar)
+            except (Failed, KeyboardInterrupt):
+                self.status = self._failed()
+        error = self.shared.error
+        if self.status.code == "callback failed" and error is not None and self.shared.t == t0:
+            error.add_note(f"raised by {self.shared.what} at the start of the simulation; nothing was computed")
+            raise error
 
-            def look(t: float) -> bool:
+    def _advance(self, bar: Progress) -> Status:
+        raw, solver = self.motion.raw, self._solver()
+        for number, end in enumerate([*self.stops, self.settings.t_end]):
+            raw.next_stop = number
+            solver.start()
+            while raw.t < end:
+                if self.steps >= self.settings.max_steps:
+                    return Status("too many steps", f"{self.settings.max_steps} steps, {self._place()}", raw.t)
+                before = raw.t
+                t, y, said = solver.step(end)
+                if not said and t - before < STUCK * (abs(t) + raw.s_floor):
+                    said = f"a step of {t - before:.2g} s"
+                if said:
+                    return Status("step too small", f"IDA says: {said}; {self._place()}", before)
+                self.steps += 1
+                self._put(t, y)
+                self.rows.append(self._row(t, y))
                 bar.show(t)
-                return self.shared.pressed
+                if self.shared.pressed:
+                    return Status("interrupted", self._place(), t)
+                status = self._look(solver, y, end)
+                if status is not None:
+                    return status
+        return Status("finished", "", self.settings.t_end)
 
-            if self.settings.method == "ida":
-                self.rows, code, text = run_ida(self.dae, self.problem, self.settings, look)
-            else:
-                self.rows, code, text = _run_own(self.dae, _OWN[self.settings.method], look)
-        self.status = _status(code, text, self.rows, self.mode, self.shared, self.settings)
+    def _look(self, solver: Ida, y: np.ndarray, end: float) -> Status | None:
+        """Go over a singular position nearby, and close the machine again if it has drifted too far."""
+        raw, settings, name = self.motion.raw, self.settings, self.form
+        error, support = self.dae.open(raw.t, y)
+        raw.s_ref = max(raw.s_ref, support)
+        part = support / raw.s_ref
+        if settings.drift == "free":
+            if error <= OPEN * part**2:
+                return None
+            text = f"loops are open by {error:.2g} of the machine's size and carry {part:.2g} of what they can"
+            return Status("assembly lost", f"{text}, {self._place()}; {name!r} does not keep the positions", raw.t)
+        if self._passed():
+            self.rows.pop()
+            self._put(self.rows[-1][0], self.rows[-1][1:])
+            return self._cross(solver, end)
+        if part < max(0.1, min(0.5, 1e-3 / raw.s_ref)):  # sr_near
+            return self._cross(solver, end)
+        if name in DRIFTING and error > ALLOWED * settings.rtol * part:
+            self.dae.close()
+            self.rows[-1] = self._row(raw.t, np.concatenate([self.motion.get("q"), self.motion.get("v")]))
+            solver.start()
+        return None
+
+    def _passed(self) -> bool:
+        """Whether the last step went over a singular position: rows that pass zero come out the other way round."""
+        (t0, q0), (t, q) = ((row[0], row[1 : 1 + self.system.layout.nq]) for row in self.rows[-2:])
+        before, after = (self._directions(*place) for place in ((t0, q0), (t, q)))
+        return bool(np.linalg.det(before @ after.T) < 0)
+
+    def _directions(self, t: float, q: np.ndarray) -> np.ndarray:
+        """The rows that are on, in the mass metric."""
+        system = self.system
+        assert system.library is not None
+        return system.library.rows(t, q, system._constants, self.mode.flags)[self.on > 0]
+
+    def _cross(self, solver: Ida, end: float) -> Status | None:
+        """Over a singular position as the compiled integrators do (sarrus_bridge.h); IDA goes on behind it."""
+        raw, motion, near = self.motion.raw, self.motion, 0.1 * self.motion.raw.s_ref
+        raw.t_end, raw.started, raw.has_old, raw.h = end, 0, 0, 0.0
+        self.dae.close()
+        width, code, first = self.rows[-1].size, "go on", True
+        while code == "go on" and (first or raw.s < near) and not self.shared.pressed:
+            code, first = motion.run(), False
+            self.rows += list(motion.take_rows()[:, :width])
+            self.steps += 1
+        self.crossings += [crossing_of(self.mode, motion, self.settings.rtol, x) for x in motion.take_passages(True)]
+        if code not in ("go on", "finished"):
+            return failure(self, code)
+        if raw.t < end:
+            solver.start()
+        return None
+
+    def state(self) -> State:
+        """Where the run is."""
+        return State(self.system.layout, self.motion.get("q"), self.motion.get("v"), self.motion.raw.t)
+
+    def _failed(self) -> Status:
+        t = self.motion.raw.t
+        if self.shared.pressed:
+            return Status("interrupted", self._place(), t)
+        if self.shared.error is None:
+            return Status("not finite", f"an input or acceleration shortly after is not finite, {self._place()}", t)
+        return raised(self.shared, t, self._place())
+
+    def _put(self, t: float, y: np.ndarray) -> None:
+        nq, nv = self.system.layout.nq, self.system.layout.nv
+        self.motion.raw.t = t
+        self.motion.put("q", normalise(self.system.layout, y[:nq]))
+        self.motion.put("v", y[nq : nq + nv])
+
+    def _row(self, t: float, y: np.ndarray) -> np.ndarray:
+        return np.concatenate([[t], y[: self.system.layout.nq + self.system.layout.nv]])
+
+    def _place(self) -> str:
+        return f"at {where(self.system.layout, self.motion.get('q'))}"
+
+    def _solver(self) -> Ida:
+        """IDA with tolerances: positions to atol, velocities at the machine's own pace; all else untested."""
+        settings, state, name = self.settings, self.start, self.form
+        if self.dae.start():
+            raise Failed
+        places, shape = compiled_problem(self.system, name).places, shape_of(self.system)
+        speeds = slice(places["v"], places["v"] + shape.nv)
+        scales = np.array(self.system.layout.scales)
+        paces = [*np.abs(state.v) / scales, *np.sqrt(np.abs(self.dae.yp[speeds]) / scales)]
+        pace = max([*paces, 1 / (settings.t_end - float(state.t))])
+        rtol, atol = settings.rtol, np.full(places["end"], np.inf)
+        for q, v in shape.plain:
+            atol[q] = settings.atol[v]
+        for q, v in shape.turns:
+            atol[q : q + 4] = np.min(settings.atol[v : v + 3]) / 2
+        if name == "index-3":  # speeds are untested, and err as positions do over a step: this bounds them
+            rtol = max(rtol**1.5, 1e-13)
+            atol *= rtol / settings.rtol
+        else:
+            atol[speeds] = settings.atol * pace
+        return Ida(self.dae, rtol, atol, speeds.stop, settings.max_step)
 
     def result(self, seconds: float, system: System) -> Trajectory:
         """The trajectory; accelerations come from the default formulation at each row."""
-        return _trajectory(self, system, seconds)
+        mode, law, settings = self.mode, self.law, self.settings
+        layout = system.layout
+        t, q, v = np.split(np.array(self.rows), [1, 1 + layout.nq], axis=1)
+        t, q = t[:, 0].copy(), normalise(layout, q)
+        if law.callback is None:
+            u = np.tile(law.initial, (len(t), 1))
+        else:
+            moments = [numeric_moment(system, float(t[k]), q[k], v[k], None) for k in range(len(t))]
+            u = np.stack([law.at(x, law.initial) for x in moments])
+        a = system.acceleration(system.state(q, v, t), u, active=mode.active)
+        lengths = np.diff(t)
+        nan, some = float("nan"), len(lengths) > 0
+        stats = Stats(
+            settings.method, settings.rtol, self.steps, 0, int(self.motion.raw.evaluations),
+            int(self.motion.raw.projections), int(self.motion.raw.bridges), float(lengths.min()) if some else nan,
+            float(lengths.mean()) if some else nan, seconds,
+        )  # fmt: skip
+        record = settings.to_dict() | self.plan.to_dict() | {"compiled inputs": law.compiled}
+        segment = Segment(0, dict(mode.active), system.p.copy())
+        out = Trajectory(
+            system, t, q, v.copy(), a, u, self.status, stats, (segment,), tuple(self.crossings), (), record
+        )
+        if settings.every > 1:
+            from dataclasses import replace
+
+            keep = np.unique([*range(0, len(t), settings.every), len(t) - 1])
+            return replace(out, t=t[keep], q=q[keep], v=out.v[keep], a=a[keep], u=u[keep])
+        if not settings.every and len(t) > 1:
+            inside = settings.times[settings.times <= t[-1]]
+            return out.sample(inside) if len(inside) else out
+        return out
 
 
-def _refuse(settings: Settings, events: Sequence[Event], contacts: Contacts, law: Law) -> None:
-    """What these solvers do not do."""
+def _refuse(settings: Settings, events: Sequence[Event], contacts: Contacts, form: str) -> None:
+    """What IDA does not do."""
+    keeps = settings.drift == "free" and form not in DRIFTING
     asked = [
         ("events", bool(events)), ("one-sided constraints", bool(contacts.sides)),
-        ("sample", settings.sample is not None), ("control", law.drive is not None),
-        (f"crossing={settings.crossing!r}", settings.crossing != "continue"),
-        (f"drift={settings.drift!r}", settings.drift != "project"),
+        ("sample", settings.sample is not None), (f"crossing={settings.crossing!r}", settings.crossing != "continue"),
+        (f"drift='free' with {form!r}, which keeps the constraints itself", keeps),
     ]  # fmt: skip
     for what, there in asked:
         if there:
             raise StateError(
-                f"{what}: not with a differential-algebraic form, whose solver keeps the constraints itself and goes "
-                "through without stops; leave it out, or take a formulation that makes an ODE"
+                f"{what}: not with method 'ida', which goes through without stops; leave it out, or use method='radau' "
+                "with the same formulation"
             )
 
 
-def _independent(mode: Mode, state: State) -> np.ndarray:
+def _independent(mode: Mode, state: State, rank: int) -> np.ndarray:
     """Flags of rows that suffice: a redundant row makes the equations singular (sheet 10)."""
     system = mode.system
-    kept = list(system.kept)
     point = point_at(system, state, None, None, mode.active)
-    assert system.library is not None
-    motion = Motion(shape_of(system), system.library.path, row_room=2)
-    mode.enter(motion, state)
-    rank = int(motion.raw.rank)
     if point.rank < rank:
         raise StateError(
             f"the start is a singular position (rank {point.rank} instead of {rank}), where no multipliers follow from "
-            "the equations; start beside it, or take a formulation that makes an ODE"
+            "the equations; start beside it, or use method='radau'"
         )
     flags = np.zeros(system.layout.m)
     flags[independent_rows(point)] = 1.0
-    return flags[kept]
-
-
-def _inputs(mode: Mode, law: Law, state: State) -> np.ndarray:
-    moment = numeric_moment(mode.system, float(state.t), state.q, state.v, None)
-    return law.initial if law.callback is None else np.array(law.callback.call(moment), dtype=float)
-
-
-def _tolerances(dae: Dae, mode: Mode, problem: Problem, settings: Settings, state: State) -> None:
-    """Positions to atol, velocities at the machine's own pace; all else stays out of the test (sarrus_dae.h)."""
-    shape, scales = shape_of(mode.system), np.array(mode.system.layout.scales)
-    acceleration = dae.yp[problem.part("v")]
-    paces = [*np.abs(state.v) / scales, *np.sqrt(np.abs(acceleration) / scales)]
-    dae.raw.pace = max([*paces, 1 / (settings.t_end - float(state.t))])
-    atol, rtol, power = np.zeros(problem.size), np.zeros(problem.size), np.zeros(problem.size)
-    for q, v in shape.plain:
-        atol[q] = settings.atol[v]
-    for q, v in shape.turns:
-        atol[q : q + 4] = np.min(settings.atol[v : v + 3]) / 2
-    speeds = problem.part("v")
-    atol[speeds], rtol[speeds] = settings.atol * dae.raw.pace, settings.rtol
-    if problem.form == "index-3":
-        power[speeds] = 1.0
-    dae.tolerances(atol, rtol, power)
-
-
-def _run_own(dae: Dae, method: str, look: Callable[[float], bool]) -> tuple[np.ndarray, str, str]:
-    parts = []
-    while True:
-        code = dae.run(method)
-        parts.append(dae.take_rows())
-        if code != "more":
-            return np.concatenate(parts), code, ""
-        if look(float(dae.raw.t)):
-            return np.concatenate(parts), "interrupted", ""
-
-
-def _status(code: str, text: str, rows: np.ndarray, mode: Mode, shared: Shared, settings: Settings) -> Status:
-    """How it ended."""
-    layout, t = mode.system.layout, float(rows[-1, 0])
-    place = f"at {where(layout, rows[-1, 1 : 1 + layout.nq])}"
-    if shared.error is not None:
-        return raised(shared, t, place)
-    if code == "interrupted":
-        return Status("interrupted", place, t)
-    if code == "done":
-        return Status("finished", "", t)
-    if code == "too many":
-        return Status("too many steps", f"{settings.max_steps} steps, {place}", t)
-    reason = "the equations of a step have no solution that the iteration finds, " if code == "no convergence" else ""
-    return Status("step too small", f"{reason}{text}{place}", t)
-
-
-def _trajectory(run: DaeRun, system: System, seconds: float) -> Trajectory:
-    mode, rows, law, settings, raw = run.mode, run.rows, run.law, run.settings, run.dae.raw
-    layout = system.layout
-    t, q, v = np.split(rows, [1, 1 + layout.nq], axis=1)
-    t, q = t[:, 0].copy(), normalise(layout, q)
-    if law.callback is None:
-        u = np.tile(law.initial, (len(t), 1))
-    else:
-        u = np.stack([law.callback.call(numeric_moment(system, float(t[k]), q[k], v[k], None)) for k in range(len(t))])
-    a = system.acceleration(system.state(q, v, t), u, active=mode.active)
-    steps = int(raw.steps)
-    lengths = np.diff(t)
-    stats = Stats(
-        settings.method, float("nan") if settings.fixed else settings.rtol, steps, int(raw.rejected),
-        int(raw.evaluations), 0, 0, float(lengths.min()) if steps else float("nan"),
-        (float(t[-1]) - float(t[0])) / steps if steps else float("nan"), seconds,
-    )  # fmt: skip
-    record = settings.to_dict() | run.plan.to_dict() | {"compiled inputs": law.compiled}
-    segment = Segment(0, dict(mode.active), system.p.copy())
-    out = Trajectory(system, t, q, v.copy(), a, u, run.status, stats, (segment,), (), (), record)
-    if settings.every > 1:
-        from dataclasses import replace
-
-        keep = np.unique([*range(0, len(t), settings.every), len(t) - 1])
-        return replace(out, t=t[keep], q=q[keep], v=out.v[keep], a=a[keep], u=u[keep])
-    if not settings.every and len(t) > 1:
-        inside = settings.times[settings.times <= t[-1]]
-        return out.sample(inside) if len(inside) else out
-    return out
+    return flags[list(system.kept)]
