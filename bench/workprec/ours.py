@@ -56,6 +56,7 @@ def prepare(problem: Problem, method: str, rtol: float) -> Run:
     """One tolerance."""
     system, tree = system_of(problem.name), build(problem)
     state = start_of(system, tree)
+    _compile(system, state, method)
     run = sr.Simulation(system, problem.t_end, method=method, rtol=rtol, output=problem.grid, progress=False)
 
     def solve() -> sr.Trajectory:
@@ -71,6 +72,11 @@ def prepare(problem: Problem, method: str, rtol: float) -> Run:
         return equations.observe(problem, trajectory.q[:, index], trajectory.v[:, index])
 
     return Run(solve, observe)
+
+
+def _compile(system: sr.System, state: sr.State, method: str) -> None:
+    """What a first run compiles."""
+    sr.simulate(system, state, 1e-9, method=method, progress=False)
 
 
 def _same_joints(system: sr.System, tree: Tree) -> bool:
