@@ -41,11 +41,10 @@ class Run:
 
     def __init__(
         self, mode: Mode, state: State, settings: Settings, make: Make, events: Sequence[Event],
-        contacts: Contacts, held: np.ndarray | None = None, plan: Plan | None = None,
+        contacts: Contacts, held: np.ndarray | None, plan: Plan,
     ):  # fmt: skip
         """Prepare the integrator; `make` makes the law, `held` are the inputs that a run before this one left."""
-        self.mode, self.start, self.settings, self.events = mode, state, settings, events
-        self.plan = plan or Plan(None, settings.drift, settings.baumgarte)
+        self.mode, self.start, self.settings, self.events, self.plan = mode, state, settings, events, plan
         self.contacts, self.watched = contacts, (*events, *contacts.events)
         self.shared = Shared(mode.system)
         self._clear()
