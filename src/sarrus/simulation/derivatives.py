@@ -8,14 +8,13 @@ discrete   momenta of the discrete Lagrangian h L(q₀ ⊞ δ/2, δ/h) at both e
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from typing import Any
 
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel import cache
-from sarrus.kernel.library import build_library
+from sarrus.kernel.library import generated_library
 from sarrus.simulation.evaluate import stored, symbols
 
 
@@ -39,13 +38,8 @@ def _compiled(system: System, name: str) -> Any:
     key = cache.key_of(
         Path(__file__).read_bytes(), name, texts["terms"], texts["energy"], texts.get("drag", ""), repr(system.kept)
     )
-    found = cache.fetch(key, "c")
-    if found is None:
-        source = _jacobian_source(system) if name == "jacobian" else _discrete_source(system)
-        cache.store(key, "c", source.encode())
-    else:
-        source = found[1].decode()
-    return getattr(ctypes.CDLL(str(build_library(source))), f"sarrus_{name}")
+    source = _jacobian_source if name == "jacobian" else _discrete_source
+    return getattr(generated_library(key, lambda: source(system)), f"sarrus_{name}")
 
 
 def _scatter(name: str, matrix: Any, columns: int) -> list[str]:
