@@ -15,7 +15,7 @@ from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel import cache
 from sarrus.kernel.library import generated_library
-from sarrus.simulation.evaluate import stored, symbols
+from sarrus.simulation.evaluate import symbols
 
 
 def jacobian(system: System) -> Any:
@@ -70,7 +70,8 @@ def _jacobian_source(system: System) -> str:
     if x.nu:
         dynamics -= s["B"] @ s["u"]
     if x.rubbing:
-        dynamics -= stored(system, "drag").call([s[k] for k in ("t", "q", "v", "p")])[0] @ lam[x.rubbing_rows]
+        drag = system.functions.function("drag").call([s[k] for k in ("t", "q", "v", "p")])[0]
+        dynamics -= drag @ lam[x.rubbing_rows]
     equations = ca.vertcat(dynamics, on * (A @ s["a"] - s["gamma"][kept]))
     Rq = ca.sparsify(ca.jacobian(equations, s["q"]) @ s["N"])
     Rv = ca.sparsify(ca.jacobian(equations, s["v"]))
@@ -103,7 +104,7 @@ def _discrete_source(system: System) -> str:
     t, q0, v0, u, p = (s[k] for k in ("t", "q", "v", "u", "p"))
     delta, h, on, push = SX.sym("delta", x.nv), SX.sym("h"), SX.sym("on", len(kept)), SX.sym("push", len(kept))
     middle, speed, when = _retract(system, q0, delta / 2), delta / h, t + h / 2
-    terms, energy = stored(system, "terms"), stored(system, "energy")
+    terms, energy = system.functions.function("terms"), system.functions.function("energy")
     # slopes of h L(q0 ⊞ δ/2, δ/h) with δ at fixed q0, and with q0 (by a turn in body axes) at fixed δ
     turn = SX.sym("turn", x.nv)
     place, rate = SX.sym("place", x.nq), SX.sym("rate", x.nv)

@@ -110,10 +110,9 @@ def _symbols(system: System) -> dict[str, Any]:
     from sarrus.symbolic.algebra import SX
 
     layout, kept = system.layout, list(system.kept)
-    function: Any = ca.Function.deserialize(system.functions.texts["terms"])
     sizes = {"t": 1, "q": layout.nq, "v": layout.nv, "u": layout.nu, "f": layout.nv, "p": len(layout.parameters)}
     s: dict[str, Any] = {name: SX.sym(name, size) for name, size in sizes.items()} | {"on": SX.sym("on", len(kept))}
-    M, h, A, gamma, phi, a, B, N = function.call([s[k] for k in ("t", "q", "v", "p")])
+    M, h, A, gamma, phi, a, B, N = system.functions.function("terms").call([s[k] for k in ("t", "q", "v", "p")])
     flags = ca.diag(s["on"])
     rows = (flags @ A[kept, :] if kept else SX(0, layout.nv)).T  # so that one row comes after the other
     push = (B @ s["u"] if layout.nu else 0) - h
