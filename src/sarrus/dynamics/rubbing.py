@@ -51,10 +51,9 @@ def grip(system: System, state: State, active: Mapping[str, bool] | None) -> flo
     from sarrus.dynamics.rank import scaled_rows
 
     layout, x = system.layout, system.terms(state)
-    on = [k for k, name in enumerate(layout.rubbing) if name in closed(system, active)]
+    shut = closed(system, active)
+    on = [k for k, name in enumerate(layout.rubbing) if name in shut]
     rows = [layout.rubbing_rows[k] for k in on]
     L, S = scaled_rows(system, x.M, x.A, system.active_rows(active))
     pushed = -np.linalg.pinv(S.T, rcond=system.tolerance) @ np.linalg.solve(L, drag(system, state)[:, on])
-    norms = np.ones(layout.m)
-    norms[list(system.kept)] = system.norms
-    return float(np.linalg.det(np.eye(len(on)) - (pushed / norms[:, None])[rows]))
+    return float(np.linalg.det(np.eye(len(on)) - (pushed / system.references[:, None])[rows]))
