@@ -108,7 +108,7 @@ SR_FN int sr_dae_begin(sr_dae *d, sr_dae_memory *w, real support, real open) {
   for (int i = 0; i < SR_K; i++) same &= w->on[i] == m->chosen[i], w->on[i] = m->chosen[i];
   if (!same) w->known = 0;
   if (!same || fabs(w->t_last - m->t) > 1e-9 * fabs(w->h_last)) w->have_z = 0;
-  if (m->correction == SR_FREE && open > SR_OPEN * part * part) return SR_LOST; /* nor may it go astray unnoticed */
+  if (m->correction == SR_FREE && open > SR_OPEN * part * part) return SR_LOST; /* or it would lose its branch unnoticed */
   return (int)sarrus_dae_start(d);
 }
 
