@@ -67,11 +67,18 @@ class Plan:
                 f"formulation {self.form.name!r} does not know friction that depends on the contact force, which "
                 f"{', '.join(map(repr, system.layout.rubbing))} has; use the default formulation"
             )
+        if not self.implicit:
+            return
+        if settings.crossing == "stop" and settings.drift == "free":
+            raise StateError(
+                "crossing='stop' with drift='free': a differential-algebraic form that is left to itself does not look "
+                "for singular positions; use drift='project', or a formulation that makes an ODE"
+            )
         for what, there in (
             ("crossing='release'", settings.crossing == "release"),
             ("drift='baumgarte'", settings.drift == "baumgarte"),
         ):
-            if there and self.implicit:
+            if there:
                 raise StateError(
                     f"{what}: not with a differential-algebraic form, whose solver satisfies all constraints at once; "
                     "leave it out, or take a formulation that makes an ODE"
