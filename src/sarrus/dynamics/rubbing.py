@@ -13,7 +13,7 @@ beyond there is no motion in which they push (the paradox of Painlevé).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,10 +40,14 @@ def refuse(system: System, active: Mapping[str, bool] | None, what: str) -> None
     """An error where a closed contact has friction that `what` does not know."""
     found = closed(system, active) if system.layout.rubbing else ()
     if found:
-        raise StateError(
-            f"{what} does not know friction that depends on the contact force, which {', '.join(map(repr, found))} "
-            "has; leave these contacts open, or describe them with friction=0"
-        )
+        raise unknown(what, found, "leave these contacts open, or describe them with friction=0")
+
+
+def unknown(what: str, contacts: Sequence[str], cure: str) -> StateError:
+    """The error where `what` does not know the friction of contacts."""
+    have = "has" if len(contacts) == 1 else "have"
+    names = ", ".join(map(repr, contacts))
+    return StateError(f"{what} does not know friction that depends on the contact force, which {names} {have}; {cure}")
 
 
 def grip(system: System, state: State, active: Mapping[str, bool] | None) -> float:

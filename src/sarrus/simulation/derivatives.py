@@ -11,8 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sarrus.dynamics.rubbing import unknown
 from sarrus.dynamics.system import System
-from sarrus.errors import StateError
 from sarrus.kernel import cache
 from sarrus.kernel.library import generated_library
 from sarrus.simulation.evaluate import symbols
@@ -26,10 +26,7 @@ def jacobian(system: System) -> Any:
 def discrete(system: System) -> Any:
     """The compiled function (t, q0, v0, delta, h, u, p, on, push, rest, right)."""
     if system.layout.rubbing:
-        raise StateError(
-            "method 'variational' does not know friction that depends on the contact force, which "
-            f"{', '.join(map(repr, system.layout.rubbing))} has; use 'dop853', or 'radau' where things stick"
-        )
+        raise unknown("method 'variational'", system.layout.rubbing, "use 'dop853', or 'radau' where things stick")
     return system.functions.once("compiled discrete", lambda: _compiled(system, "discrete"))
 
 

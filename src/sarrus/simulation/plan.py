@@ -10,6 +10,7 @@ import numpy as np
 
 from sarrus.dynamics.formulations import chosen, formulations
 from sarrus.dynamics.formulations.record import Formulation
+from sarrus.dynamics.rubbing import unknown
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel.motion import METHODS, Motion
@@ -63,10 +64,8 @@ class Plan:
         if self.form is None or self.form.name == "baumgarte":
             return
         if system.layout.rubbing:
-            raise StateError(
-                f"formulation {self.form.name!r} does not know friction that depends on the contact force, which "
-                f"{', '.join(map(repr, system.layout.rubbing))} has; use the default formulation"
-            )
+            cure = "use the default formulation, with 'dop853', or 'radau' where things stick"
+            raise unknown(f"formulation {self.form.name!r}", system.layout.rubbing, cure)
         if not self.implicit:
             return
         if settings.crossing == "stop" and settings.drift == "free":
