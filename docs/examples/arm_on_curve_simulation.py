@@ -63,7 +63,8 @@ def run(curve: str) -> dict[str, object]:
             "curve": abs(CURVES[curve](place[:, 0], place[:, 2])).max(),
             "energy": abs(traj["energy.total"] - traj["energy.total"][0]).max(),
             "angles": abs(traj.q - exact.at(traj.t).q).max(),
-            "status": traj.status,
+            "end": traj.status.code if traj.t[-1] < 5.5 else "",
+            "at": traj.t[-1],
         }
     return x
 
@@ -81,7 +82,7 @@ def main() -> dict[str, dict[str, object]]:
         print(f"  {'largest errors of':38}  curve [m]  energy [J]  angles [rad]")
         for name, e in x.items():
             if isinstance(e, dict):
-                end = "" if e["status"].ok else f"   until {e['status'].t:.2f} s"
+                end = f"  {e['end']} at {e['at']:.3f} s" if e["end"] else ""
                 print(f"  {name:38}    {e['curve']:.1e}     {e['energy']:.1e}       {e['angles']:.1e}{end}")
     return results
 

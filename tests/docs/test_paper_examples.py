@@ -62,8 +62,8 @@ def test_slider_crank():
     assert len(x["passages"]) == 4
     for form in ("projection", "projection-symmetric", "projection-scaled", "virtual-mass"):
         assert x[form]["error"] < 2.6e-9 and x[form]["height"] < 8e-13 and x[form]["energy"] < 1e-9
-    assert x["free"].status.code == "assembly lost" and len(x["free"].crossings) == 1
-    assert x["free"].t[-1] == pytest.approx(x["passages"][1], abs=1e-3) and 1e-9 < x["open by"] < 1e-7
+    free = x["free"]  # would be off by more than 3 rad soon
+    assert free.status.code == "assembly lost" and min(abs(np.array(x["passages"]) - free.t[-1])) < 0.01
 
 
 def test_particle_on_a_circle():
@@ -112,8 +112,10 @@ def test_arm_on_curves():
     assert line["RK4, projection"]["energy"] < 2.8e-8 and line["RK4, projection"]["angles"] < 1.6e-9
     # better than holding the last row in a window, which is the best of the sheet
     assert singular["RK4, projection"]["energy"] < 1e-7 and singular["RK4, projection"]["angles"] < 5e-6
-    lost = singular["RK4, reduced ODE, no correction"]["status"]  # too far from its branch to pass once more
-    assert lost.code == "assembly lost" and lost.t == pytest.approx(singular["crossings"][1], abs=0.02)
+    # what would be thrown onto another branch is stopped before, at one of the passages
+    lost = singular["RK4, reduced ODE, no correction"]
+    assert lost["end"] == "assembly lost" and min(abs(np.array(singular["crossings"]) - lost["at"])) < 0.01
+    assert not line["RK4, reduced ODE, no correction"]["end"] and lost["angles"] < 1e-6
     errors = [singular[f"RK4, released in a window of {w:g}"]["angles"] for w in (1e-1, 1e-2, 1e-3)]
     assert errors[0] > 1e-3 and errors[1] < 1e-3 and errors[2] < 1e-5
     assert singular["IDA, w form, 1e-06"]["angles"] < 2.4e-3 and singular["IDA, w form, 1e-03"]["angles"] > 0.5
