@@ -2,7 +2,7 @@
 
 For half a second the motors hold the arm, then they are switched off. On x = 1 the arm passes the stretched pose, which
 is singular for the arm alone but not for its constraint. On x = 0 the constraint itself is singular where the tip
-passes the shoulder; a solver for differential-algebraic equations with loose tolerances gets lost there.
+passes the shoulder; a solver for differential-algebraic equations with loose tolerances ends far from the truth.
 """
 
 from __future__ import annotations

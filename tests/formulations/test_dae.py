@@ -194,6 +194,9 @@ def test_redundant_and_nonholonomic_rows(method):
         ({"method": "ida", "drift": "free"}, "drift='free' with 'ggl', which keeps the constraints itself: not with"),
         ({"method": "ida", "drift": "baumgarte"}, "drift='baumgarte': not with a differential-algebraic form"),
         ({"formulation": "ggl", "method": "radau", "crossing": "release"}, "crossing='release': not with a differ"),
+        ({"formulation": "index-1", "method": "radau", "crossing": "stop", "drift": "free"}, "left to itself does not "
+         "look for singular positions; use drift='project', or a formulation"),
+        ({"method": "generalized-alpha", "dt": 1e-3, "crossing": "stop", "drift": "free"}, "crossing='stop' with"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_before_the_first_step(options, text):

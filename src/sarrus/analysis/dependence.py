@@ -62,8 +62,6 @@ class Dependence:
 def dependence(system: System, rank: Rank) -> Dependence:
     """Find families and circuits from the null space of the scaled rows."""
     names = [row.name for row in system.layout.rows]
-    references = np.ones(system.layout.m)
-    references[list(system.kept)] = system.norms
     Z = _in_the_plane(system, rank.null)
     if not Z.shape[1]:
         return Dependence(Z, Z, ())
@@ -83,7 +81,7 @@ def dependence(system: System, rank: Rank) -> Dependence:
             )
         )
     families.sort(key=lambda family: names.index(family.rows[0]))
-    return Dependence(Z, Z / references[:, None], tuple(families))
+    return Dependence(Z, Z / system.references[:, None], tuple(families))
 
 
 def idle_rows(system: System, groups: Collection[str] | None = None) -> tuple[str, ...]:

@@ -273,11 +273,9 @@ def circuit_multipliers(system: System, dep: Dependence, circuit: tuple[str, ...
     names = [row.name for row in system.layout.rows]
     outside = [i for i, name in enumerate(names) if name not in circuit]
     _, _, Vt = np.linalg.svd(dep.null[outside])
-    references = np.ones(system.layout.m)
-    references[list(system.kept)] = system.norms
     z = dep.null @ Vt[-1]
     z[outside] = 0.0
-    return z / references
+    return z / system.references
 
 
 def _needed(system: System) -> set[str]:
@@ -294,9 +292,7 @@ def _restricted(system: System, dep: Dependence, rows: tuple[str, ...]) -> Depen
     inside = np.array([row.name in rows for row in system.layout.rows])
     U, s, _ = np.linalg.svd(np.where(inside[:, None], dep.null, 0.0), full_matrices=False)
     null = U[:, s > 0.5]  # families have nothing to do with each other: the values are 1 or 0
-    references = np.ones(system.layout.m)
-    references[list(system.kept)] = system.norms
-    return Dependence(null, null / references[:, None], ())
+    return Dependence(null, null / system.references[:, None], ())
 
 
 def _sums(dep: Dependence, determinate: Mapping[str, bool]) -> tuple[tuple[str, ...], ...]:

@@ -88,26 +88,19 @@ class Locus:
 
     def onto(self, q: np.ndarray, tolerance: float, tries: int = 12) -> Spot | None:
         """The configuration on the locus next to q, by Newton's method on the surface and across it at once."""
-        surface, last, across = self.surface, np.inf, np.zeros(0)
-        tolerance = max(tolerance, self.finest)
-        for number in range(tries):
-            spot = surface.look(q)
-            if not np.isfinite(spot.residual).all():
-                return None
+        across = np.zeros(0)
+
+        def step_at(spot: Spot, number: int) -> np.ndarray | None:
+            nonlocal across
             level = self.matrix.value(spot)
             if number < 3 or number % 3 == 0:
                 slope, tangents = self._slope(spot)
                 if not slope @ slope > 1e-12:
                     return None
                 across = tangents @ (slope / (slope @ slope))
-            step = surface.step_onto(spot, self.rank) - level * across
-            size = surface.size(step)
-            if size < tolerance or (size < 1e-9 and size >= last):
-                return spot
-            if size > 1.0:
-                return None
-            q, last = surface.move(q, step), size
-        return None
+            return self.surface.step_onto(spot, self.rank) - level * across
+
+        return self.surface.settle(q, step_at, max(tolerance, self.finest), tries)
 
     def direction(self, spot: Spot) -> np.ndarray | None:
         """The velocity along which the determinant stays zero; None where it does so along two."""

@@ -217,12 +217,10 @@ def _measure(
 def row_sizes(system: System) -> np.ndarray:
     """Unit of each multiplier as a force: 1 N for rows in metres, 1/ℓ for radians, and by reference for others."""
     length = system.layout.length
-    references = np.ones(system.layout.m)
-    references[list(system.kept)] = system.norms
     known = [system.norms[k] for k, i in enumerate(system.kept) if system.layout.rows[i].unit == "m"]
     typical = max(known, default=1.0)
     units = {"m": 1.0, "rad": 1.0 / length}
-    return np.array([units.get(row.unit, references[i] / typical) for i, row in enumerate(system.layout.rows)])
+    return np.array([units.get(row.unit, system.references[i] / typical) for i, row in enumerate(system.layout.rows)])
 
 
 def _compliances(

@@ -8,7 +8,7 @@ machine).
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -42,6 +42,9 @@ class Spot:
     rows: np.ndarray
     A: np.ndarray
     back: np.ndarray
+
+
+StepAt = Callable[[Spot, int], np.ndarray | None]  # (place, which step it is) -> a velocity, or None: there is no way
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,12 +181,18 @@ class Surface:
 
     def onto(self, q: np.ndarray, rank: int | None = None, tolerance: float = 1e-12, tries: int = 12) -> Spot | None:
         """The configuration on the surface next to q, or None if Newton's method does not find one."""
+        return self.settle(q, lambda spot, _: self.step_onto(spot, rank), tolerance, tries)
+
+    def settle(self, q: np.ndarray, step_at: StepAt, tolerance: float, tries: int) -> Spot | None:
+        """Where steps of Newton's method lead from q; None if they do not converge, or there is none."""
         last = np.inf
-        for _ in range(tries):
+        for number in range(tries):
             spot = self.look(q)
             if not np.isfinite(spot.residual).all():
                 return None
-            step = self.step_onto(spot, rank)
+            step = step_at(spot, number)
+            if step is None:
+                return None
             size = self.size(step)
             if size < tolerance or (size < 1e-9 and size >= last):
                 return spot

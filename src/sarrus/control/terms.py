@@ -153,9 +153,7 @@ class MachineTerms:
 
 
 def _poses(system: System, s: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    from sarrus.simulation.evaluate import stored
-
-    values = stored(system, "frames").call([s["t"], s["q"], s["p"]])
+    values = system.functions.function("frames").call([s["t"], s["q"], s["p"]])
     return {name: (values[2 * k], values[2 * k + 1]) for k, name in enumerate(system.layout.frames)}
 
 

@@ -84,7 +84,7 @@ def impact(system: System, state: State, held: np.ndarray, sides: Sequence[Side]
     """
     terms = system.terms(state)
     L, S = scaled_rows(system, terms.M, terms.A, np.ones(len(terms.A)))
-    miss = terms.a / _norms(system)  # rows want S w = miss
+    miss = terms.a / system.references  # rows want S w = miss
     staying = [row for s in sides if s.name in plastic for row in (s.normal, *s.others)]
     held = held + np.isin(np.arange(len(held)), staying)
     sides = [s for s in sides if s.name not in plastic]
@@ -115,7 +115,7 @@ def impact(system: System, state: State, held: np.ndarray, sides: Sequence[Side]
     if len(rows):
         push[rows] = np.linalg.lstsq(S[rows].T, w - w0 - S.T @ push, rcond=system.tolerance)[0]
     v = np.linalg.solve(L.T, w)
-    return Impact(v, push / _norms(system), 0.5 * float(w0 @ w0 - w @ w))
+    return Impact(v, push / system.references, 0.5 * float(w0 @ w0 - w @ w))
 
 
 def supporting(
@@ -139,7 +139,7 @@ def supporting(
     """
     terms = system.terms(state)
     L, S = scaled_rows(system, terms.M, terms.A, np.ones(len(terms.A)))
-    want = terms.gamma / _norms(system)
+    want = terms.gamma / system.references
     z = np.linalg.solve(L, terms.B @ u - terms.h)
     normal, signs = [s.normal for s in sides], np.array([s.sign for s in sides])
     free, _ = _held(S, _rows(held, sides, set()), z, want)
@@ -170,8 +170,7 @@ def supporting(
     if not _all_push(S, _rows(held, sides, sticking), shut, want - S @ z, D[:, closed]):
         closed = p > 0  # redundant, and forces of least norm would pull at some: a set that does without them
     names = frozenset(s.name for s, on in zip(sides, closed, strict=True) if on)
-    norms = _norms(system)
-    return names, {s.name: float(a * norms[s.normal]) for s, a in zip(sides, alone, strict=True)}
+    return names, {s.name: float(a * system.references[s.normal]) for s, a in zip(sides, alone, strict=True)}
 
 
 def _friction(system: System, state: State, L: np.ndarray, sides: Sequence[Side]) -> np.ndarray:
@@ -181,7 +180,7 @@ def _friction(system: System, state: State, L: np.ndarray, sides: Sequence[Side]
         columns = np.linalg.solve(L, drag(system, state))
         for k, side in enumerate(sides):
             if side.name in layout.rubbing:
-                out[:, k] = columns[:, layout.rubbing.index(side.name)] / _norms(system)[side.normal]
+                out[:, k] = columns[:, layout.rubbing.index(side.name)] / system.references[side.normal]
     return out
 
 
@@ -197,12 +196,6 @@ def _all_push(S: np.ndarray, rows: list[int], sides: Sequence[Side], missing: np
         lam = np.linalg.lstsq(S.T, np.linalg.pinv(S, rcond=1e-9) @ missing, rcond=1e-9)[0]
     normal = np.array([s.sign for s in sides]) * lam[len(rows) :]
     return bool(np.all(normal >= -1e-9 * np.max(np.abs(lam), initial=0.0)))
-
-
-def _norms(system: System) -> np.ndarray:
-    out = np.ones(system.layout.m)
-    out[list(system.kept)] = system.norms
-    return out
 
 
 def _rows(held: np.ndarray, sides: Sequence[Side], sticking: set[str]) -> list[int]:

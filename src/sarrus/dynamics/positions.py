@@ -208,13 +208,6 @@ def smallest_step(
     return -np.linalg.solve(L.T, S.T @ (U @ (inverse * (U.T @ residual))))
 
 
-def rounding_of_rows(system: System, M: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Size of A v, row by row, below which a row counts as singular: one all of whose terms are rounding holds."""
-    out = np.zeros(system.layout.m)
-    out[list(system.kept)] = system.tolerance * system.norms * np.sqrt(max(float(v @ M @ v), 0.0))
-    return out
-
-
 def _position(system: System, q: np.ndarray, t: float, flags: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     with np.errstate(all="ignore"):
         phi, A, _, _, M = system.functions("position", t, q, system.p)

@@ -13,7 +13,7 @@ beyond there is no motion in which they push (the paradox of Painlevé).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,10 +40,14 @@ def refuse(system: System, active: Mapping[str, bool] | None, what: str) -> None
     """An error where a closed contact has friction that `what` does not know."""
     found = closed(system, active) if system.layout.rubbing else ()
     if found:
-        raise StateError(
-            f"{what} does not know friction that depends on the contact force, which {', '.join(map(repr, found))} "
-            "has; leave these contacts open, or describe them with friction=0"
-        )
+        raise unknown(what, found, "leave these contacts open, or describe them with friction=0")
+
+
+def unknown(what: str, contacts: Sequence[str], cure: str) -> StateError:
+    """The error where `what` does not know the friction of contacts."""
+    have = "has" if len(contacts) == 1 else "have"
+    names = ", ".join(map(repr, contacts))
+    return StateError(f"{what} does not know friction that depends on the contact force, which {names} {have}; {cure}")
 
 
 def grip(system: System, state: State, active: Mapping[str, bool] | None) -> float:
@@ -51,10 +55,9 @@ def grip(system: System, state: State, active: Mapping[str, bool] | None) -> flo
     from sarrus.dynamics.rank import scaled_rows
 
     layout, x = system.layout, system.terms(state)
-    on = [k for k, name in enumerate(layout.rubbing) if name in closed(system, active)]
+    shut = closed(system, active)
+    on = [k for k, name in enumerate(layout.rubbing) if name in shut]
     rows = [layout.rubbing_rows[k] for k in on]
     L, S = scaled_rows(system, x.M, x.A, system.active_rows(active))
     pushed = -np.linalg.pinv(S.T, rcond=system.tolerance) @ np.linalg.solve(L, drag(system, state)[:, on])
-    norms = np.ones(layout.m)
-    norms[list(system.kept)] = system.norms
-    return float(np.linalg.det(np.eye(len(on)) - (pushed / norms[:, None])[rows]))
+    return float(np.linalg.det(np.eye(len(on)) - (pushed / system.references[:, None])[rows]))

@@ -333,6 +333,13 @@ class System:
         return np.array([self.layout.length if row.unit == "m" else 1.0 for row in self.layout.rows])
 
     @cached_property
+    def references(self) -> np.ndarray:
+        """The reference norm of every row, 1 where it is identically zero."""
+        out = np.ones(self.layout.m)
+        out[list(self.kept)] = self.norms
+        return out
+
+    @cached_property
     def kept_index(self) -> np.ndarray:
         """The kept rows, to pick them from an array."""
         return np.array(self.kept, dtype=int)

@@ -13,10 +13,7 @@ _real, _long, _pointer = ctypes.c_double, ctypes.c_long, ctypes.c_void_p
 
 
 class _Raw(ctypes.Structure):
-    _fields_ = [
-        *((name, _pointer) for name in ("motion", "scale", "memory", "split", "y", "yp")),
-        ("jacobians", _long),
-    ]
+    _fields_ = [(name, _pointer) for name in ("motion", "scale", "memory", "split", "y", "yp")]
 
 
 class Dae:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,20 @@ def build_library(source: str) -> Path:
     key = cache.key_of(source, compiler.toolchain_id())
     found = cache.fetch(key, "so")
     return found[0] if found else cache.store(key, "so", compiler.compile_library(source))
+
+
+def generated_library(key: str, generate: Callable[[], str]) -> ctypes.CDLL:
+    """The library of a C text that takes long to write; the text too comes from the cache where it is there.
+
+    Args:
+        key: of all that the text depends on.
+        generate: writes it.
+    """
+    found = cache.fetch(key, "c")
+    text = generate() if found is None else found[1].decode()
+    if found is None:
+        cache.store(key, "c", text.encode())
+    return ctypes.CDLL(str(build_library(text)))
 
 
 class _Call(ctypes.Structure):

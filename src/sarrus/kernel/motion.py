@@ -277,7 +277,7 @@ class Motion:
         return array
 
     def call(self, field: str, function: Any) -> None:
-        """Hand over a function: an address, or None; `owner` of the address must be kept by the caller."""
+        """Hand over a function, which is kept alive, or None; what a bare address belongs to the caller must keep."""
         self._kept[field] = function
         setattr(self.raw, field, None if function is None else ctypes.cast(function, _pointer).value)
 

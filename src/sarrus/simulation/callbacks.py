@@ -19,7 +19,6 @@ import numpy as np
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel.library import build_library
-from sarrus.simulation.evaluate import stored
 from sarrus.simulation.moment import Moment
 
 _real = ctypes.POINTER(ctypes.c_double)
@@ -132,12 +131,12 @@ class Symbols:
 
     def _frames(self) -> dict[str, tuple[Any, Any]]:
         s = self.inputs
-        values = stored(self.system, "frames").call([s["t"], s["q"], s["p"]])
+        values = self.system.functions.function("frames").call([s["t"], s["q"], s["p"]])
         return {name: (values[2 * k], values[2 * k + 1]) for k, name in enumerate(self.system.layout.frames)}
 
     def _residuals(self) -> Any:
         s = self.inputs
-        return stored(self.system, "position").call([s["t"], s["q"], s["p"]])[0]
+        return self.system.functions.function("position").call([s["t"], s["q"], s["p"]])[0]
 
     def trace(self, call: Callable[[Moment], Any], size: int, probes: Sequence[Sequence[np.ndarray]]) -> Any:
         """The expression a function returns for symbols, or None if it has none that is right at the probes."""

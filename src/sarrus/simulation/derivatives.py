@@ -8,15 +8,14 @@ discrete   momenta of the discrete Lagrangian h L(q₀ ⊞ δ/2, δ/h) at both e
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from typing import Any
 
+from sarrus.dynamics.rubbing import unknown
 from sarrus.dynamics.system import System
-from sarrus.errors import StateError
 from sarrus.kernel import cache
-from sarrus.kernel.library import build_library
-from sarrus.simulation.evaluate import stored, symbols
+from sarrus.kernel.library import generated_library
+from sarrus.simulation.evaluate import symbols
 
 
 def jacobian(system: System) -> Any:
@@ -27,10 +26,7 @@ def jacobian(system: System) -> Any:
 def discrete(system: System) -> Any:
     """The compiled function (t, q0, v0, delta, h, u, p, on, push, rest, right)."""
     if system.layout.rubbing:
-        raise StateError(
-            "method 'variational' does not know friction that depends on the contact force, which "
-            f"{', '.join(map(repr, system.layout.rubbing))} has; use 'dop853', or 'radau' where things stick"
-        )
+        raise unknown("method 'variational'", system.layout.rubbing, "use 'dop853', or 'radau' where things stick")
     return system.functions.once("compiled discrete", lambda: _compiled(system, "discrete"))
 
 
@@ -39,13 +35,8 @@ def _compiled(system: System, name: str) -> Any:
     key = cache.key_of(
         Path(__file__).read_bytes(), name, texts["terms"], texts["energy"], texts.get("drag", ""), repr(system.kept)
     )
-    found = cache.fetch(key, "c")
-    if found is None:
-        source = _jacobian_source(system) if name == "jacobian" else _discrete_source(system)
-        cache.store(key, "c", source.encode())
-    else:
-        source = found[1].decode()
-    return getattr(ctypes.CDLL(str(build_library(source))), f"sarrus_{name}")
+    source = _jacobian_source if name == "jacobian" else _discrete_source
+    return getattr(generated_library(key, lambda: source(system)), f"sarrus_{name}")
 
 
 def _scatter(name: str, matrix: Any, columns: int) -> list[str]:
@@ -76,7 +67,8 @@ def _jacobian_source(system: System) -> str:
     if x.nu:
         dynamics -= s["B"] @ s["u"]
     if x.rubbing:
-        dynamics -= stored(system, "drag").call([s[k] for k in ("t", "q", "v", "p")])[0] @ lam[x.rubbing_rows]
+        drag = system.functions.function("drag").call([s[k] for k in ("t", "q", "v", "p")])[0]
+        dynamics -= drag @ lam[x.rubbing_rows]
     equations = ca.vertcat(dynamics, on * (A @ s["a"] - s["gamma"][kept]))
     Rq = ca.sparsify(ca.jacobian(equations, s["q"]) @ s["N"])
     Rv = ca.sparsify(ca.jacobian(equations, s["v"]))
@@ -109,7 +101,7 @@ def _discrete_source(system: System) -> str:
     t, q0, v0, u, p = (s[k] for k in ("t", "q", "v", "u", "p"))
     delta, h, on, push = SX.sym("delta", x.nv), SX.sym("h"), SX.sym("on", len(kept)), SX.sym("push", len(kept))
     middle, speed, when = _retract(system, q0, delta / 2), delta / h, t + h / 2
-    terms, energy = stored(system, "terms"), stored(system, "energy")
+    terms, energy = system.functions.function("terms"), system.functions.function("energy")
     # slopes of h L(q0 ⊞ δ/2, δ/h) with δ at fixed q0, and with q0 (by a turn in body axes) at fixed δ
     turn = SX.sym("turn", x.nv)
     place, rate = SX.sym("place", x.nq), SX.sym("rate", x.nv)

@@ -71,6 +71,14 @@ def raised(shared: Shared, t: float, place: str) -> Status:
     return Status("callback failed", f"{text}{place_of(error)}", t)
 
 
+def pass_on(run: Run | IdaRun) -> None:
+    """Raise what a function of the user's raised at the very start, where there is nothing to return."""
+    shared = run.shared
+    if run.status.code == "callback failed" and shared.error is not None and shared.t == float(run.start.t):
+        shared.error.add_note(f"raised by {shared.what} at the start of the simulation; nothing was computed")
+        raise shared.error
+
+
 def _what_is_not_finite(run: Run | IdaRun, t: float, q: np.ndarray, v: np.ndarray) -> str:
     """Which input is not finite, or which acceleration."""
     layout = run.mode.system.layout

@@ -23,13 +23,6 @@ CHUNK = 256  # states for each call of CasADi: larger ones gain nothing and need
 WINDOW = 1e-3  # scaled singular values below this are left alone by corrections: a singular position is near
 
 
-def stored(system: System, name: str) -> Any:
-    """A CasADi function of the machine by name."""
-    import casadi as ca
-
-    return ca.Function.deserialize(system.functions.texts[name])
-
-
 def symbols(system: System) -> dict[str, Any]:
     """Symbols t, q, v, u, a, p and the machine's terms and energies in them."""
     import casadi as ca
@@ -40,9 +33,9 @@ def symbols(system: System) -> dict[str, Any]:
     sizes = {"t": 1, "q": x.nq, "v": x.nv, "u": x.nu, "a": x.nv, "p": len(x.parameters)}
     out: dict[str, Any] = {name: SX.sym(name, size) for name, size in sizes.items()}
     state = [out[name] for name in ("t", "q", "v", "p")]
-    terms = stored(system, "terms").call(state)
+    terms = system.functions.function("terms").call(state)
     out |= dict(zip(("M", "h", "A", "gamma", "phi", "at", "B", "N"), map(ca.sparsify, terms), strict=True))
-    energy = stored(system, "energy").call(state)[0]
+    energy = system.functions.function("energy").call(state)[0]
     out |= {name: energy[k] for k, name in enumerate(("kinetic", "potential", "dissipated", "applied"))}
     return out
 
@@ -86,13 +79,13 @@ def times(state: State) -> np.ndarray:
 def terms(system: System, state: State) -> TermValues:
     """The terms at an array of states (as `System.terms`, faster)."""
     count = state.count or 0
-    values = evaluate(stored(system, "terms"), [times(state), state.q, state.v, system.p], count)
+    values = evaluate(system.functions.function("terms"), [times(state), state.q, state.v, system.p], count)
     return TermValues(*(x[:, :, 0] if k in (1, 3, 4, 5) else x for k, x in enumerate(values)))
 
 
 def terms_in_chunks(system: System, state: State) -> Iterator[tuple[slice, TermValues]]:
     """The terms at an array of states, a chunk at a time: the matrices of a long run need not fit into memory."""
-    function, column = stored(system, "terms"), times(state)
+    function, column = system.functions.function("terms"), times(state)
     for start in range(0, state.count or 0, CHUNK):
         stop = min(start + CHUNK, state.count or 0)
         values = _chunk(function, [column, state.q, state.v, system.p], start, stop)
@@ -101,7 +94,7 @@ def terms_in_chunks(system: System, state: State) -> Iterator[tuple[slice, TermV
 
 def drag_at(system: System, state: State) -> np.ndarray:
     """D of `dynamics.rubbing` at an array of states, shape (count, nv, contacts with friction)."""
-    function = stored(system, "drag")
+    function = system.functions.function("drag")
     return evaluate(function, [times(state), state.q, state.v, system.p], state.count or 0)[0]
 
 
@@ -114,7 +107,7 @@ def friction_power(system: System, state: State, lam: np.ndarray) -> np.ndarray:
 
 def energies(system: System, state: State) -> Energy:
     """Energies and powers at an array of states (as `System.energy`, faster)."""
-    function = stored(system, "energy")
+    function = system.functions.function("energy")
     values = evaluate(function, [times(state), state.q, state.v, system.p], state.count or 0)[0]
     return Energy(*np.moveaxis(values[:, :, 0], -1, 0))
 
@@ -123,7 +116,7 @@ def poses(system: System, state: State) -> dict[str, tuple[np.ndarray, np.ndarra
     """Position and rotation matrix of every frame at an array of states (as `System.frames`, faster)."""
     if not system.layout.frames:
         return {}
-    values = evaluate(stored(system, "frames"), [times(state), state.q, system.p], state.count or 0)
+    values = evaluate(system.functions.function("frames"), [times(state), state.q, system.p], state.count or 0)
     return {name: (values[2 * k][:, :, 0], values[2 * k + 1]) for k, name in enumerate(system.layout.frames)}
 
 

@@ -152,14 +152,15 @@ class Mode:
             rank: of the rows near it.
         """
         system, terms = self.system, self.system.terms(state)
-        kept, L_S = list(system.kept), scaled_rows(self.system, terms.M, terms.A, self.flags)
-        U, sigma, _ = np.linalg.svd(L_S[1][kept])
+        kept = list(system.kept)
+        L, S = scaled_rows(system, terms.M, terms.A, self.flags)
+        U, sigma, _ = np.linalg.svd(S[kept])
         r = int(np.sum(sigma > system.tolerance))
         if r >= rank:
             return
         lost = U[:, r:] @ (U[:, r:].T @ ((terms.gamma * self.flags)[kept] / system.norms))
         pace = float(np.max(np.abs(state.v) / np.array(system.layout.scales), initial=0.0))
-        if np.linalg.norm(lost) > 1e-4 * pace * np.linalg.norm(L_S[0].T @ state.v):
+        if np.linalg.norm(lost) > 1e-4 * pace * np.linalg.norm(L.T @ state.v):
             group = system.layout.rows[kept[int(np.argmax(np.abs(lost)))]].group
             raise StateError(
                 f"the velocities at the start lead off every branch of {group!r}: it is a singular position, where "

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sarrus.dynamics.formulations import chosen, formulations
 from sarrus.dynamics.formulations.record import Formulation
+from sarrus.dynamics.rubbing import unknown
 from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel.motion import METHODS, Motion
 from sarrus.simulation.settings import Settings
+
+if TYPE_CHECKING:
+    from sarrus.kernel.dae import Dae
 
 # method -> differential indices of the problems it takes; 0 is an ODE
 ACCEPTS: Mapping[str, tuple[int, ...]] = {
@@ -55,28 +59,42 @@ class Plan:
         """Whether the equations are those of a differential-algebraic form, so that steps are too."""
         return self.form is not None and self.form.index > 0
 
-    def suits(self, system: System) -> None:
-        """Refuse a machine with forces that only the default formulation knows."""
-        if self.form is None or self.form.name == "baumgarte" or not system.layout.rubbing:
+    def suits(self, system: System, settings: Settings) -> None:
+        """Refuse forces of the machine that the formulation does not know, and settings that do not go with it."""
+        if self.form is None or self.form.name == "baumgarte":
             return
-        raise StateError(
-            f"formulation {self.form.name!r} does not know friction that depends on the contact force, which "
-            f"{', '.join(map(repr, system.layout.rubbing))} has; use the default formulation"
-        )
+        if system.layout.rubbing:
+            cure = "use the default formulation, with 'dop853', or 'radau' where things stick"
+            raise unknown(f"formulation {self.form.name!r}", system.layout.rubbing, cure)
+        if not self.implicit:
+            return
+        if settings.crossing == "stop" and settings.drift == "free":
+            raise StateError(
+                "crossing='stop' with drift='free': a differential-algebraic form that is left to itself does not look "
+                "for singular positions; use drift='project', or a formulation that makes an ODE"
+            )
+        for what, there in (
+            ("crossing='release'", settings.crossing == "release"),
+            ("drift='baumgarte'", settings.drift == "baumgarte"),
+        ):
+            if there:
+                raise StateError(
+                    f"{what}: not with a differential-algebraic form, whose solver satisfies all constraints at once; "
+                    "leave it out, or take a formulation that makes an ODE"
+                )
 
-    def enter(self, motion: Motion, system: System, settings: Settings) -> Any:
-        """Put the formulation's right-hand side, or its steps, in place of the default ones; what has to be kept."""
+    def enter(self, motion: Motion, system: System, settings: Settings) -> Dae | None:
+        """Put the formulation's right-hand side, or its steps, in place of the default ones; what makes the steps."""
         motion.raw.method = METHODS.index(_LIKE.get(settings.method, settings.method))
-        self.suits(system)
+        self.suits(system, settings)
         if self.form is None or self.form.name == "baumgarte":
             return None
         if self.implicit:
             from sarrus.simulation.dae.forms import bound
 
-            refuse(settings)
-            form = bound(system, self.form.name, motion)
-            form.step_with("radau" if settings.method == "radau" else "alpha")
-            return form
+            dae = bound(system, self.form.name, motion)
+            dae.step_with("radau" if settings.method == "radau" else "alpha")
+            return dae
         from sarrus.dynamics.formulations.compiled import choice, quasi_velocities, right_hand_side
 
         motion.tail(choice(system, self.form))
@@ -91,18 +109,6 @@ class Plan:
             return {}
         options = {k: np.asarray(v).tolist() for k, v in self.form.options.items() if v is not None}
         return {"formulation": self.form.name, "formulation options": options}
-
-
-def refuse(settings: Settings) -> None:
-    """What a differential-algebraic form cannot do with any solver."""
-    for what, there in (
-        ("crossing='release'", settings.crossing == "release"), ("drift='baumgarte'", settings.drift == "baumgarte"),
-    ):  # fmt: skip
-        if there:
-            raise StateError(
-                f"{what}: not with a differential-algebraic form, whose solver satisfies all constraints at once; "
-                "leave it out, or take a formulation that makes an ODE"
-            )
 
 
 def make_plan(
@@ -153,10 +159,8 @@ def fits(form: Formulation, method: str) -> bool:
 def _mismatch(form: Formulation, method: str) -> str:
     fitting = [repr(name) for name in ACCEPTS if fits(form, name)]
     others = [x.name for x in formulations() if fits(x, method)]
-    text = (
-        f"formulation {form.name!r} makes an {form.problem}"
-        if not form.index
-        else (f"formulation {form.name!r} makes a {form.problem}")
+    return (
+        f"formulation {form.name!r} makes {'a' if form.index else 'an'} {form.problem}, which method {method!r} does "
+        f"not take.\n  methods that do: {', '.join(fitting) or 'none'}\n"
+        f"  formulations that {method!r} takes: {', '.join(others) or 'only the default one'}"
     )
-    text += f", which method {method!r} does not take.\n  methods that do: {', '.join(fitting) or 'none'}"
-    return text + f"\n  formulations that {method!r} takes: {', '.join(others) or 'only the default one'}"

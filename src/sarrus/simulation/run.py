@@ -20,7 +20,7 @@ from sarrus.kernel.motion import CORRECTIONS, CROSSINGS, Motion, Passage
 from sarrus.simulation import derivatives
 from sarrus.simulation.callbacks import Shared, numeric_moment
 from sarrus.simulation.contacts import Contacts, Outcome
-from sarrus.simulation.endings import failure
+from sarrus.simulation.endings import failure, pass_on
 from sarrus.simulation.events import Change, Event, change_of, describe, make_guards, new_velocities
 from sarrus.simulation.inputs import Law
 from sarrus.simulation.mode import LOOSE, Mode, shape_of
@@ -41,18 +41,17 @@ class Run:
 
     def __init__(
         self, mode: Mode, state: State, settings: Settings, make: Make, events: Sequence[Event],
-        contacts: Contacts, held: np.ndarray | None = None, plan: Plan | None = None,
+        contacts: Contacts, held: np.ndarray | None, plan: Plan,
     ):  # fmt: skip
         """Prepare the integrator; `make` makes the law, `held` are the inputs that a run before this one left."""
-        self.mode, self.start, self.settings, self.events = mode, state, settings, events
-        self.plan = plan or Plan(None, settings.drift, settings.baumgarte)
+        self.mode, self.start, self.settings, self.events, self.plan = mode, state, settings, events, plan
         self.contacts, self.watched = contacts, (*events, *contacts.events)
         self.shared = Shared(mode.system)
         self._clear()
         self.law = make(state, settings, self.shared)
         self.guards = make_guards(self.watched, state, settings.t_end, self.shared)
         self.motion = Motion(shape_of(mode.system), _path(mode.system), _room(settings), self.plan.reduced)
-        self.form = self.plan.enter(self.motion, mode.system, settings)
+        self.dae = self.plan.enter(self.motion, mode.system, settings)  # to which the motion points
         self._prepare(held)
         self._tell()
         found = contacts.resolve(mode, state, self._inputs(state)) if contacts.sides else Outcome(mode, state)
@@ -183,10 +182,7 @@ class Run:
         except KeyboardInterrupt:  # pressed at the very start, or again while something was going on in Python
             self.status = Status("interrupted", f"at {where(layout, self.motion.get('q'))}", self.motion.raw.t)
         self._drain(all_of_them=True)
-        error = self.shared.error
-        if self.status.code == "callback failed" and error is not None and self.shared.t == t0:
-            error.add_note(f"raised by {self.shared.what} at the start of the simulation; nothing was computed")
-            raise error
+        pass_on(self)
 
     @property
     def _is_compiled(self) -> bool:

@@ -17,7 +17,7 @@ from sarrus.dynamics.formulations.factors import FACTORS
 from sarrus.dynamics.formulations.record import Formulation, inverse_root
 from sarrus.errors import SarrusError
 from sarrus.kernel import cache
-from sarrus.kernel.library import build_library
+from sarrus.kernel.library import generated_library
 
 if TYPE_CHECKING:
     from sarrus.dynamics.system import System
@@ -38,7 +38,7 @@ def right_hand_side(system: System) -> Any:
     Args:
         system: the machine.
     """
-    return system.functions.once("formulations", lambda: _library(system, "formulations", _form_source)).sarrus_form
+    return _library(system, "formulations", _form_source).sarrus_form
 
 
 class Quasi(NamedTuple):
@@ -62,9 +62,7 @@ def quasi_velocities(system: System, form: Formulation) -> Quasi:
         system: the machine.
         form: "quasi-velocity", with its options.
     """
-    library = system.functions.once(
-        "quasi-velocities", lambda: _library(system, "quasi-velocities", _section_source)
-    )  # fmt: skip
+    library = _library(system, "quasi-velocities", _section_source)
     library.sarrus_section_size.restype = ctypes.c_long
     section = np.zeros(library.sarrus_section_size() // 8 + 1)
     section[0] = FACTORS.index(form.options["factor"])
@@ -72,13 +70,13 @@ def quasi_velocities(system: System, form: Formulation) -> Quasi:
 
 
 def _library(system: System, what: str, source: Callable[[System], str]) -> ctypes.CDLL:
-    """The compiled library of a C text made from a machine's terms; from the cache where it is there."""
-    key = cache.key_of(Path(__file__).read_bytes(), what, system.functions.texts["terms"], repr(system.kept))
-    found = cache.fetch(key, "c")
-    text = source(system) if found is None else found[1].decode()
-    if found is None:
-        cache.store(key, "c", text.encode())
-    return ctypes.CDLL(str(build_library(text)))
+    """The compiled library of a C text made from a machine's terms."""
+
+    def load() -> ctypes.CDLL:
+        key = cache.key_of(Path(__file__).read_bytes(), what, system.functions.texts["terms"], repr(system.kept))
+        return generated_library(key, lambda: source(system))
+
+    return system.functions.once(what, load)
 
 
 def choice(system: System, form: Formulation) -> np.ndarray:
@@ -112,10 +110,9 @@ def _symbols(system: System) -> dict[str, Any]:
     from sarrus.symbolic.algebra import SX
 
     layout, kept = system.layout, list(system.kept)
-    function: Any = ca.Function.deserialize(system.functions.texts["terms"])
     sizes = {"t": 1, "q": layout.nq, "v": layout.nv, "u": layout.nu, "f": layout.nv, "p": len(layout.parameters)}
     s: dict[str, Any] = {name: SX.sym(name, size) for name, size in sizes.items()} | {"on": SX.sym("on", len(kept))}
-    M, h, A, gamma, phi, a, B, N = function.call([s[k] for k in ("t", "q", "v", "p")])
+    M, h, A, gamma, phi, a, B, N = system.functions.function("terms").call([s[k] for k in ("t", "q", "v", "p")])
     flags = ca.diag(s["on"])
     rows = (flags @ A[kept, :] if kept else SX(0, layout.nv)).T  # so that one row comes after the other
     push = (B @ s["u"] if layout.nu else 0) - h

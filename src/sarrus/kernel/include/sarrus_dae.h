@@ -21,7 +21,6 @@ typedef struct {
   double *memory;
   long *split;        /* SR_SPLIT: which coordinates depend on others, and whether that is known */
   real *y, *yp;       /* where a step starts */
-  long jacobians;
 } sr_dae;
 
 /* what is kept from step to step, in the caller's memory */
@@ -52,7 +51,6 @@ SR_EXPORT long sarrus_residual(sr_dae *d, const real *t, const real *y, const re
 /* one column after the other */
 SR_EXPORT void sarrus_jacobian(sr_dae *d, const real *t, const real *y, const real *yp, const real *c, real *out) {
   const sr_motion *m = d->motion;
-  d->jacobians++;
 #if SR_SPLIT
   sr_split_derivatives(d->split, t, y, yp, c, m->u, m->setup.p, m->chosen, d->scale, out);
 #else
@@ -110,7 +108,7 @@ SR_FN int sr_dae_begin(sr_dae *d, sr_dae_memory *w, real support, real open) {
   for (int i = 0; i < SR_K; i++) same &= w->on[i] == m->chosen[i], w->on[i] = m->chosen[i];
   if (!same) w->known = 0;
   if (!same || fabs(w->t_last - m->t) > 1e-9 * fabs(w->h_last)) w->have_z = 0;
-  if (m->correction == SR_FREE && open > SR_OPEN * part * part) return SR_LOST; /* nor may it go astray unnoticed */
+  if (m->correction == SR_FREE && open > SR_OPEN * part * part) return SR_LOST; /* or it would lose its branch unnoticed */
   return (int)sarrus_dae_start(d);
 }
 
@@ -144,7 +142,6 @@ SR_FN void sr_dae_parts(sr_dae *d, sr_dae_memory *w, real t, const real *y, cons
   const real zero = 0, one = 1;
   sarrus_jacobian(d, &t, y, yp, &zero, w->re);
   sarrus_jacobian(d, &t, y, yp, &one, w->im);
-  d->jacobians--;
   for (int i = 0; i < SR_N; i++)
     for (int j = 0; j < SR_N; j++) {
       w->fy[i * SR_N + j] = w->re[j * SR_N + i];

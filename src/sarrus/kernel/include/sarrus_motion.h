@@ -4,7 +4,8 @@
    numbers add, quaternions turn by the exponential map, so delta' = N(delta) v with N = I except for turns, where
      delta' = w + delta x w / 2 + c delta x (delta x w),   c = 1/|delta|^2 - cot(|delta|/2) / (2 |delta|).
    Every integrator below is so an ordinary one on a vector space, and a quaternion never loses its length. An explicit one
-   may carry reduced quasi-velocities in place of v (sarrus_quasi.h): y = (delta, v_r), v = Z v_r + v_n.
+   may carry reduced quasi-velocities in place of v (sarrus_quasi.h): y = (delta, v_r), v = Z v_r + v_n. Steps of
+   differential-algebraic forms (sarrus_dae.h) work in (q, v, multipliers) and hand over the (delta, v) of their end.
 
    Needs SR_NQ, SR_NV, SR_NU, SR_M, SR_K, SR_PLAIN, SR_TURNS and the tables sr_plain_q/v[], sr_turn_q/v[]. */
 #ifndef SARRUS_MOTION_H

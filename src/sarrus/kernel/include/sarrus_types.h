@@ -27,7 +27,8 @@ typedef struct {
   real path;      /* 0 fast, 1 rank-revealing */
   real accepted;  /* smallest accepted singular value, estimated from above (fast path: root of the smallest pivot) */
   real rejected;  /* norm of what was rejected, an upper bound of the largest rejected singular value */
-  real inertia;   /* smallest pivot of a velocity; not positive: M is not positive definite, or a term not finite */
+  real inertia;   /* smallest pivot of a velocity; not positive: M is not positive definite, or a term not finite; minus
+                     infinity: no contact forces go with the friction (sarrus_solve.h) */
 } sr_report;
 
 #endif

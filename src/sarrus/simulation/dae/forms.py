@@ -25,7 +25,7 @@ from sarrus.dynamics.system import System
 from sarrus.errors import StateError
 from sarrus.kernel import cache
 from sarrus.kernel.dae import Dae
-from sarrus.kernel.library import build_library
+from sarrus.kernel.library import generated_library
 from sarrus.kernel.motion import Motion
 from sarrus.simulation.evaluate import symbols
 from sarrus.simulation.mode import shape_of
@@ -75,11 +75,7 @@ def compiled_problem(system: System, form: str) -> Problem:
 
 def _compiled(system: System, form: str) -> Problem:
     key = cache.key_of(Path(__file__).read_bytes(), form, system.functions.texts["terms"], repr(system.kept))
-    found = cache.fetch(key, "c")
-    source = _source(system, form) if found is None else found[1].decode()
-    if found is None:
-        cache.store(key, "c", source.encode())
-    return Problem(ctypes.CDLL(str(build_library(source))), _places(system, form))
+    return Problem(generated_library(key, lambda: _source(system, form)), _places(system, form))
 
 
 def _equations(system: System, form: str) -> tuple[list[Any], list[Any]]:

@@ -17,10 +17,10 @@ from sarrus.simulation.callbacks import Shared, numeric_moment
 from sarrus.simulation.contacts import Contacts
 from sarrus.simulation.dae.forms import bound, compiled_problem
 from sarrus.simulation.dae.ida import Failed, Ida
-from sarrus.simulation.endings import failure, raised
+from sarrus.simulation.endings import failure, pass_on, raised
 from sarrus.simulation.events import Event
 from sarrus.simulation.mode import Mode, shape_of
-from sarrus.simulation.plan import Plan, refuse
+from sarrus.simulation.plan import Plan
 from sarrus.simulation.progress import Progress
 from sarrus.simulation.run import Keyboard, Make, crossing_of
 from sarrus.simulation.settings import Settings
@@ -29,9 +29,7 @@ from sarrus.simulation.trajectory import Segment, Trajectory
 
 DRIFTING = ("index-1", "index-2")  # forms that do not say Φ = 0
 ALLOWED = 10.0  # drift in tolerances at which the machine is closed again
-# With drift "free", a loop that is open by this part of the machine's size is lost; by less where the rows carry less,
-# since a machine that has drifted by c follows another branch when its support falls to about the root of c.
-OPEN = 1e-2
+OPEN = 1e-2  # SR_OPEN of sarrus_motion.h
 STUCK = 1e-14  # steps shorter than this part of the time are none
 
 
@@ -49,8 +47,7 @@ class IdaRun:
         self.system = system = mode.system
         self.shared = Shared(system)
         self.law = law = make(state, settings, self.shared)
-        plan.suits(system)
-        refuse(settings)
+        plan.suits(system, settings)
         _refuse(settings, events, contacts, self.form)
         assert system.library is not None
         self.motion = motion = Motion(shape_of(system), system.library.path, row_room=64)
@@ -84,10 +81,7 @@ class IdaRun:
                 self.status = self._advance(bar)
             except (Failed, KeyboardInterrupt):
                 self.status = self._failed()
-        error = self.shared.error
-        if self.status.code == "callback failed" and error is not None and self.shared.t == t0:
-            error.add_note(f"raised by {self.shared.what} at the start of the simulation; nothing was computed")
-            raise error
+        pass_on(self)
 
     def _advance(self, bar: Progress) -> Status:
         raw, solver = self.motion.raw, self._solver()
