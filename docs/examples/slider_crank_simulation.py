@@ -43,7 +43,7 @@ def main() -> dict[str, object]:
         x[form] = {"error": error, "height": height, "energy": energy}
         print(f"{matrix:4} ({form}): crank off by {error:.1e} rad, slider by {height:.1e} m, energy by {energy:.1e} J")
     free = x["free"] = run(drift="free")
-    print("without correction:", free.status.code, f"at {free.t[-1]:.2f} s, the second passage")
+    print("without correction:", free.status.code, f"at {free.t[-1]:.2f} s")
     return x
 
 

@@ -108,8 +108,13 @@ def _adrift(run: Run | IdaRun) -> str:
         return ""
     worst, error = max(((g, e[0]) for g, e in run.mode.errors(run.state()).items()), key=lambda x: x[1])
     part = run.motion.raw.s / run.motion.raw.s_ref
-    near = f" near a singular position, where its rows carry {part:.2g} of what they can" if part < 0.5 else ""
-    return f"drift={run.settings.drift!r} has let constraint {worst!r} open by {error:.2g} of the machine's size{near},"
+    drift = f"drift={run.settings.drift!r}"
+    if part < 0.5:
+        return (
+            f"{drift} does not keep constraint {worst!r} closed as passing the singular position ahead takes (open by "
+            f"{error:.2g} of the machine's size here, where its rows carry {part:.2g} of what they can),"
+        )
+    return f"{drift} has let constraint {worst!r} open by {error:.2g} of the machine's size,"
 
 
 def _worst_group(run: Run | IdaRun) -> str:

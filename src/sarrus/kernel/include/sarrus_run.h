@@ -183,7 +183,7 @@ SR_FN int sr_is_astray(sr_motion *m, real t, const real *q, const real *v, real 
   if (m->correction == SR_PROJECT) return 0;
   m->correct(&t, q, v, &m->setup, phi, rate, 0, dv, &report);
   const real open = sr_worst(m, phi), part = support / m->s_ref;
-  return open > 1e-10 + sr_digits(m, q) && open > SR_OPEN * part * part; /* the former: sheet 2.5 */
+  return open > 1e-13 + sr_digits(m, q) && open > SR_OPEN * part * part; /* the former: sheet 2.5; rounding is left out */
 }
 
 /* one bridge of about h in place of a step */
