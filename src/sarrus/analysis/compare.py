@@ -81,13 +81,15 @@ class Comparison:
         head = ("formulation", "solver", "problem", "error", "drift", "energy", "steps", "evals", "ms", "cond")
         lines: list[tuple[str, ...]] = [head]
         for e in self.entries:
-            numbers = (f"{e.error:.1e}", f"{e.drift:.1e}", f"{e.energy:.1e}")
-            if e.status != "finished":
-                numbers = (e.status, "", "")
+            names, numbers = (
+                (e.formulation, e.solver, e.problem),
+                (f"{e.error:.1e}", f"{e.drift:.1e}", f"{e.energy:.1e}"),
+            )
             cost = (str(e.steps), str(e.evaluations), f"{1e3 * e.seconds:.1f}", f"{e.condition:.1e}")
-            lines.append((e.formulation, e.solver, e.problem, *numbers, *cost))
-        widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-        text = ["  ".join(part.ljust(w) for part, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+            lines.append((*names, *numbers, *cost) if e.status == "finished" else (*names, e.status))
+        whole = [line for line in lines if len(line) == len(head)]  # a status may run on as far as it likes
+        widths = [max(len(line[k]) for line in (lines if k < 3 else whole)) for k in range(len(head))]
+        text = ["  ".join(part.ljust(w) for part, w in zip(line, widths, strict=False)).rstrip() for line in lines]
         return "\n".join([f"{self.machine}, {self.t_end:g} s, rtol {self.rtol:g}, dt {self.dt:g} s", *text])
 
     def to_dict(self) -> dict[str, Any]:
