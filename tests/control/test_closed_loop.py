@@ -40,14 +40,17 @@ def test_errors_decay_with_the_designed_eigenvalues(name, task, offset):
     np.testing.assert_allclose(rates, [-4, -3], rtol=0.01)
 
 
+HYBRID = (  # machine, further motors, task, constraint whose force is controlled
+    ("slider_crank", (), ("A",), "slider"),
+    ("cartesian_on_circle", (), ("x",), "circle"),
+    ("geared_chain", (), ("q1", "q4", "q5", "q6"), "gear3"),
+    ("two_arms", (), ("object.x", "object.z", "object.angle"), "left grip"),
+)
+
+
 @pytest.mark.parametrize(
     ("name", "motors", "task", "force"),
-    [
-        ("slider_crank", (), ("A",), "slider"),
-        ("cartesian_on_circle", (), ("x",), "circle"),
-        ("geared_chain", (), ("q1", "q4", "q5", "q6"), "gear3"),
-        ("two_arms", (), ("object.x", "object.z", "object.angle"), "left grip"),
-    ],
+    HYBRID,
 )
 def test_motion_and_force_do_not_notice_each_other(name, motors, task, force):
     """Change the wanted force: the motion is the same; change the wanted motion: the force is."""
@@ -78,10 +81,7 @@ def test_motion_and_force_do_not_notice_each_other(name, motors, task, force):
 @pytest.mark.parametrize(
     ("name", "motors", "task", "force"),
     [
-        ("slider_crank", (), ("A",), "slider"),
-        ("cartesian_on_circle", (), ("x",), "circle"),
-        ("geared_chain", (), ("q1", "q4", "q5", "q6"), "gear3"),
-        ("two_arms", (), ("object.x", "object.z", "object.angle"), "left grip"),
+        *HYBRID,
         ("four_bar", ("B", "C"), ("A",), "D"),
         ("planar_platform", ("hip1", "hip2", "hip3"), ("platform.x", "platform.z", "platform.angle"), "leg1"),
     ],

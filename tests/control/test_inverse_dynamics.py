@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import pytest
 from qpsolvers import solve_qp
 
 import sarrus as sr
 
-
-@functools.cache
-def machine(name: str, motors: tuple[str, ...] = (), **options) -> sr.System:
-    mech = sr.library.build(name, **options)
-    for joint in motors:
-        mech.motor(joint)
-    return sr.compile(mech)
+from .support import machine
 
 
 def moving(system: sr.System, rng: np.random.Generator) -> sr.State:
